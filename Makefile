@@ -1,0 +1,64 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set themselves up.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
+
+.PHONY: demo test check docs doctest bench lock plain oldest clean help
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Undertow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+$(DOCS_STAMP): requirements/docs.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/docs.txt
+	touch $@
+
+demo: $(STAMP) ## compose a bundled plan at every granularity and draw it
+	$(BIN)/undertow demo --output demo-output
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+check: $(STAMP) ## format, lint, types
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+
+doctest: $(STAMP) ## run the examples in the docstrings
+	$(BIN)/python -m pytest -q --doctest-modules src/undertow
+
+docs: $(DOCS_STAMP) ## build the documentation; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(STAMP) ## measure speed, as ratios to peers in the same run
+	$(BIN)/python -m benchmarks
+
+plain: ## check that a plain install (no extras) imports and composes
+	$(PYTHON) -m venv --clear .venv-plain
+	.venv-plain/bin/python -m pip install --quiet .
+	.venv-plain/bin/undertow --version
+	.venv-plain/bin/undertow demo --json > /dev/null
+
+oldest: ## run the unit tests with the oldest supported numpy and scipy
+	$(PYTHON) -m venv --clear .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.11.*" \
+	  "typer==0.12.*" "rich==13.*" "click<8.2" pytest hypothesis mpmath jsonschema
+	.venv-oldest/bin/python -m pip install --quiet --no-deps .
+	.venv-oldest/bin/python -m pytest -q -m "not slow and not extra" tests/unit tests/published
+
+lock: $(STAMP) ## compile the locked requirements anew
+	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/dev.txt requirements/dev.in
+	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/docs.txt requirements/docs.in
+LOCK := --generate-hashes --strip-extras --allow-unsafe --no-config --no-emit-index-url \
+  --no-emit-find-links --no-emit-trusted-host
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .venv-plain .venv-oldest build dist docs/_build docs/reference/generated demo-output

@@ -1,0 +1,1 @@
+"""Differential privacy on complex and correlated data."""

@@ -1,0 +1,328 @@
+r"""The four currencies a privacy loss is stated in.
+
+=========== ============================ ================================
+class       parameter                    over several releases
+=========== ============================ ================================
+`Pure`      :math:`\varepsilon`          adds
+`Approx`    :math:`(\varepsilon,\delta)` adds in both coordinates
+`ZCDP`      :math:`\rho`                 adds
+`GDP`       :math:`\mu`                  adds in squares
+=========== ============================ ================================
+
+A loss keeps its parameter exactly; the float it shows is rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+from undertow.errors import NotionMismatchError
+from undertow.privacy.exact import Exact, Number, exact, format_up, round_up, sqrt_up
+from undertow.privacy.extended import ext_sum
+
+__all__ = ["GDP", "ZCDP", "Approx", "Loss", "Pure"]
+
+
+class Loss(ABC):
+    """A privacy loss in one currency; immutable, hashable, exact.
+
+    Losses of one notion compare with :meth:`within`; ``a + b`` is their sequential
+    composition. Different notions never mix: convert first.
+    """
+
+    __slots__ = ()
+    notion: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def zero(cls) -> Self:
+        """Return the loss of a constant output."""
+
+    @abstractmethod
+    def exact_parameters(self) -> tuple[Exact, ...]:
+        """Return the parameters that add up over releases, exactly."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters as floats rounded up."""
+
+    @abstractmethod
+    def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self: ...
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether nothing is promised."""
+        return any(value == math.inf for value in self.exact_parameters())
+
+    def within(self, budget: Loss) -> bool:
+        """Return whether this loss is no larger than `budget`, exactly."""
+        self._same_notion(budget)
+        pairs = zip(self.exact_parameters(), budget.exact_parameters(), strict=True)
+        return all(mine <= theirs for mine, theirs in pairs)
+
+    def _same_notion(self, other: Loss) -> None:
+        if type(self) is not type(other):
+            raise NotionMismatchError(
+                f"losses must be of one notion, got {self.notion} and {other.notion}; "
+                "convert one of them first (undertow.privacy.convert)."
+            )
+
+    def __add__(self, other: Self) -> Self:
+        if not isinstance(other, Loss):
+            return NotImplemented
+        self._same_notion(other)
+        pairs = zip(self.exact_parameters(), other.exact_parameters(), strict=True)
+        return self._from_parameters(tuple(ext_sum(pair) for pair in pairs))
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Loss)
+        return self.exact_parameters() == other.exact_parameters()
+
+    def __hash__(self) -> int:
+        return hash((self.notion, self.exact_parameters()))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable.")
+
+    def __str__(self) -> str:
+        return repr(self)
+
+
+class Pure(Loss):
+    r""":math:`\varepsilon`-DP.
+
+    Parameters
+    ----------
+    epsilon : int, float, str, Decimal or Fraction
+        In :math:`[0, \infty]`.
+
+    Examples
+    --------
+    >>> Pure("0.1") + Pure("0.1") + Pure("0.1")
+    Pure(epsilon=0.3)
+    """
+
+    __slots__ = ("_epsilon",)
+    notion = "pure"
+    _epsilon: Exact
+
+    def __init__(self, epsilon: Number) -> None:
+        object.__setattr__(self, "_epsilon", exact(epsilon, "epsilon"))
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the loss of a constant output."""
+        return cls(0)
+
+    @property
+    def epsilon(self) -> float:
+        """The parameter as a float, rounded up."""
+        return round_up(self._epsilon)
+
+    def exact_parameters(self) -> tuple[Exact, ...]:
+        """Return ``(epsilon,)``."""
+        return (self._epsilon,)
+
+    def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self:
+        return type(self)(parameters[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters as floats rounded up."""
+        return {"notion": self.notion, "epsilon": self.epsilon}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._epsilon,)
+
+    def __repr__(self) -> str:
+        return f"Pure(epsilon={format_up(self._epsilon)})"
+
+
+class Approx(Loss):
+    r""":math:`(\varepsilon, \delta)`-DP.
+
+    Parameters
+    ----------
+    epsilon : int, float, str, Decimal or Fraction
+        In :math:`[0, \infty]`.
+    delta : int, float, str, Decimal or Fraction
+        In :math:`[0, 1]`; 1 promises nothing.
+
+    Examples
+    --------
+    >>> Approx(1, "1e-5") + Approx("0.5", 0)
+    Approx(epsilon=1.5, delta=0.00001)
+    """
+
+    __slots__ = ("_delta", "_epsilon")
+    notion = "approx"
+    _epsilon: Exact
+    _delta: Exact
+
+    def __init__(self, epsilon: Number, delta: Number) -> None:
+        object.__setattr__(self, "_epsilon", exact(epsilon, "epsilon"))
+        object.__setattr__(self, "_delta", exact(delta, "delta", at_most=1))
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the loss of a constant output."""
+        return cls(0, 0)
+
+    @classmethod
+    def capped(cls, epsilon: Number, delta: Exact) -> Self:
+        """Build a computed loss; a delta of 1 or more is kept as 1."""
+        return cls(epsilon, 1 if delta >= 1 else delta)
+
+    @property
+    def epsilon(self) -> float:
+        """The first parameter as a float, rounded up."""
+        return round_up(self._epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The second parameter as a float, rounded up."""
+        return round_up(self._delta)
+
+    @property
+    def no_guarantee(self) -> bool:
+        """Whether delta has reached 1."""
+        return self._delta >= 1
+
+    @property
+    def is_infinite(self) -> bool:
+        """Whether nothing is promised: epsilon infinite or delta at 1."""
+        return self._epsilon == math.inf or self.no_guarantee
+
+    def exact_parameters(self) -> tuple[Exact, ...]:
+        """Return ``(epsilon, delta)``."""
+        return (self._epsilon, self._delta)
+
+    def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self:
+        return self.capped(*parameters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters as floats rounded up."""
+        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.exact_parameters()
+
+    def __repr__(self) -> str:
+        epsilon, delta = format_up(self._epsilon), format_up(self._delta)
+        return f"Approx(epsilon={epsilon}, delta={delta})"
+
+
+class ZCDP(Loss):
+    r""":math:`\rho`-zero-concentrated DP.
+
+    Parameters
+    ----------
+    rho : int, float, str, Decimal or Fraction
+        In :math:`[0, \infty]`; the square of the root metric.
+    """
+
+    __slots__ = ("_rho",)
+    notion = "zcdp"
+    _rho: Exact
+
+    def __init__(self, rho: Number) -> None:
+        object.__setattr__(self, "_rho", exact(rho, "rho"))
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the loss of a constant output."""
+        return cls(0)
+
+    @property
+    def rho(self) -> float:
+        """The parameter as a float, rounded up."""
+        return round_up(self._rho)
+
+    def exact_parameters(self) -> tuple[Exact, ...]:
+        """Return ``(rho,)``."""
+        return (self._rho,)
+
+    def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self:
+        return type(self)(parameters[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters as floats rounded up."""
+        return {"notion": self.notion, "rho": self.rho}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._rho,)
+
+    def __repr__(self) -> str:
+        return f"ZCDP(rho={format_up(self._rho)})"
+
+
+class GDP(Loss):
+    r""":math:`\mu`-Gaussian DP.
+
+    The square is what adds up over releases, so the square is what is kept exactly.
+
+    Parameters
+    ----------
+    mu : int, float, str, Decimal or Fraction
+        In :math:`[0, \infty]`.
+
+    Examples
+    --------
+    >>> GDP(1) + GDP(1)
+    GDP(mu=1.41421356238)
+    """
+
+    __slots__ = ("_square",)
+    notion = "gdp"
+    _square: Exact
+
+    def __init__(self, mu: Number) -> None:
+        root = exact(mu, "mu")
+        object.__setattr__(self, "_square", root if root == math.inf else root**2)
+
+    @classmethod
+    def zero(cls) -> Self:
+        """Return the loss of a constant output."""
+        return cls(0)
+
+    @classmethod
+    def from_square(cls, square: Number) -> Self:
+        """Build the loss whose squared parameter is `square`, exactly."""
+        loss = cls(0)
+        object.__setattr__(loss, "_square", exact(square, "mu squared"))
+        return loss
+
+    @property
+    def mu(self) -> float:
+        """The parameter as a float, rounded up."""
+        return sqrt_up(self._square)
+
+    def exact_parameters(self) -> tuple[Exact, ...]:
+        """Return the square of mu."""
+        return (self._square,)
+
+    def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self:
+        return self.from_square(parameters[0])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the notion and its parameters as floats rounded up."""
+        return {"notion": self.notion, "mu": self.mu}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_square, (self._square,)
+
+    def __repr__(self) -> str:
+        root = _exact_root(self._square)
+        return f"GDP(mu={format_up(self.mu if root is None else root)})"
+
+
+def _exact_root(square: Exact) -> Fraction | None:
+    if square == math.inf:
+        return None
+    square = Fraction(square)
+    root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
+    return root if root**2 == square else None
