@@ -1,0 +1,74 @@
+"""How results, refusals and progress reach a person or a program."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from undertow.errors import (
+    AssumptionError,
+    BudgetError,
+    InfiniteLossError,
+    UndertowError,
+)
+
+__all__ = [
+    "EXIT_BAD_INPUT",
+    "EXIT_REFUSED",
+    "complain",
+    "guarded",
+    "print_json",
+    "status_of",
+    "working",
+]
+
+EXIT_BAD_INPUT = 2
+EXIT_REFUSED = 3
+
+
+def status_of(fault: BaseException) -> int | None:
+    """Return the exit status of a fault; None for one that should not happen."""
+    if isinstance(fault, AssumptionError | InfiniteLossError | BudgetError):
+        return EXIT_REFUSED
+    if isinstance(fault, UndertowError | OSError):
+        return EXIT_BAD_INPUT
+    return None
+
+
+def complain(fault: BaseException | str) -> None:
+    """Write one sentence to standard error."""
+    typer.echo(" ".join(str(fault).split()), err=True)
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn known faults into one sentence and an exit status."""
+    try:
+        yield
+    except (UndertowError, OSError) as fault:
+        status = status_of(fault)
+        assert status is not None
+        complain(fault)
+        raise typer.Exit(status) from None
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print exactly one JSON object on standard output."""
+    typer.echo(json.dumps(record, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show a spinner on standard error while `what` goes on, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield

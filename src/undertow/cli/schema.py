@@ -1,0 +1,29 @@
+"""`undertow schema`: the JSON Schema of the documents the command reads."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from undertow.cli.output import guarded, print_json
+from undertow.composition import plan_schema
+from undertow.errors import PlanError
+
+__all__ = ["schema"]
+
+_SCHEMAS = {"plan": plan_schema}
+
+
+def schema(
+    document: Annotated[str, typer.Argument(metavar="plan", show_default=False)],
+) -> None:
+    """Print the JSON Schema of a document kind.
+
+    Example: [bold]undertow schema plan > plan.schema.json[/bold]
+    """
+    with guarded():
+        if document not in _SCHEMAS:
+            known = ", ".join(_SCHEMAS)
+            raise PlanError(f"document must be one of {known}, got {document!r}.")
+        print_json(_SCHEMAS[document]())

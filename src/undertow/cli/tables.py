@@ -1,0 +1,77 @@
+"""Reports as tables and bars in the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from undertow.composition import Report
+from undertow.privacy import format_up
+from undertow.privacy.loss import Loss
+
+__all__ = ["print_bars", "print_reports"]
+
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
+
+
+def shown_loss(loss: Loss) -> str:
+    """Write a loss the way people do: ``ε = 0.7``, rounded up."""
+    parts = []
+    for name, value in loss.to_dict().items():
+        if name != "notion":
+            text = "∞" if math.isinf(value) else _rounded(loss, name, value)
+            parts.append(f"{_SYMBOLS[name]} = {text}")
+    return ", ".join(parts)
+
+
+def _rounded(loss: Loss, name: str, value: float) -> str:
+    exact = dict(zip(loss.to_dict(), ("", *loss.exact_parameters()), strict=True))[name]
+    # The exact parameter of GDP is the square of mu; its float is already rounded up.
+    return format_up(value if name == "mu" else exact, 6)
+
+
+def print_reports(reports: Sequence[Report]) -> None:
+    """Print one line a granularity, then what is not protected and the warnings."""
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for heading in ("protects", "together", "without views", "worst change"):
+        table.add_column(heading, overflow="fold")
+    for report in reports:
+        witness = "" if report.witness is None else report.witness.summary
+        loss, alone = shown_loss(report.loss), shown_loss(report.sequential)
+        table.add_row(report.granularity, loss, alone, witness)
+    console = Console()
+    console.print(table)
+    for title, lines in _remarks(reports):
+        console.print(f"\n[bold]{title}[/bold]")
+        for line in lines:
+            console.print(f"  {line}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _remarks(reports: Sequence[Report]) -> list[tuple[str, list[str]]]:
+    clear = [
+        f"{report.granularity}: {', '.join(report.unprotected)}"
+        for report in reports
+        if report.unprotected
+    ]
+    # One sentence may hold for several granularities; say it once.
+    assumed = list(dict.fromkeys(text for r in reports for text in r.assumptions))
+    warned = list(dict.fromkeys(text for r in reports for text in r.warnings))
+    titled = [("Not protected", clear), ("Assumed", assumed), ("Warnings", warned)]
+    return [(title, lines) for title, lines in titled if lines]
+
+
+def print_bars(reports: Sequence[Report], *, width: int = 40) -> None:
+    """Draw the first parameter of each loss as a bar, infinite ones dotted."""
+    values = [next(v for k, v in r.loss.to_dict().items() if k != "notion") for r in reports]
+    top = max((v for v in values if math.isfinite(v)), default=1.0) or 1.0
+    label = max(len(report.granularity) for report in reports)
+    for report, value in zip(reports, values, strict=True):
+        if math.isinf(value):
+            bar = "·" * width + " ∞"
+        else:
+            bar = "█" * max(1, round(width * value / top)) + f" {format_up(value, 6)}"
+        typer.echo(f"{report.granularity.rjust(label)}  {bar}")

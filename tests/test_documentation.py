@@ -1,0 +1,80 @@
+"""Every code block of the documentation runs and prints what the page says."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+    + [p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts]
+)
+FENCE = re.compile(r"^```(?:\{code-block\} )?(\w[\w-]*)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [body for tag, body in found if tag == language]
+
+
+def page_id(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=page_id)
+def test_python_blocks_run_as_shown(page: Path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    parser = doctest.DocTestParser()
+    for body in blocks(page, "python"):
+        if ">>>" in body:
+            test = parser.get_doctest(body, namespace, page_id(page), str(page), 0)
+            report: list[str] = []
+            runner.run(test, out=report.append, clear_globs=False)
+            assert runner.failures == 0, "".join(report)
+            namespace = test.globs
+        else:
+            exec(compile(body, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_id)
+def test_console_blocks_print_what_the_page_shows(page: Path, tmp_path, monkeypatch):
+    """Blocks hold `$ undertow ...` lines, each followed by its output."""
+    from typer.testing import CliRunner
+
+    from undertow.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    for name, body in file_blocks(page):
+        (tmp_path / name).write_text(body, encoding="utf-8")
+    for command, expected in console_steps(page):
+        result = CliRunner().invoke(app, shlex.split(command)[1:])
+        shown = "\n".join(line.rstrip() for line in result.output.rstrip().splitlines())
+        assert shown == expected, command
+
+
+def file_blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the TOML blocks introduced by a line such as ``Save as `plan.toml`:``."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"`([\w.-]+\.toml)`:?\n+```toml\n(.*?)^```$", text, re.M | re.S)
+
+
+def console_steps(page: Path) -> list[tuple[str, str]]:
+    steps = []
+    for body in blocks(page, "console"):
+        for part in re.split(r"^\$ ", body, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            if command.startswith("undertow "):
+                steps.append((command, output.rstrip()))
+    return steps
+
+
+def test_the_readme_is_tested():
+    assert blocks(ROOT / "README.md", "python")

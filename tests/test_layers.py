@@ -1,0 +1,87 @@
+"""The house has one direction of flow; a wrong arrow fails here."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+import undertow
+
+ROOT = Path(undertow.__file__).parent
+
+# package -> packages it may import, besides itself and the shared small modules
+CORE = ["privacy", "spaces", "mechanisms", "composition"]
+ARROWS = {
+    "privacy": [],
+    "spaces": ["privacy"],
+    "mechanisms": ["privacy", "spaces"],
+    "composition": CORE[:3],
+    "plotting": CORE,
+    "cli": [*CORE, "plotting"],
+}
+SHARED = {"errors", "_validate", "_numeric", "_version"}
+CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
+# The one optional backend of the core: imported inside its functions, on request.
+OPTIONAL = {"mechanisms/noise/opendp_backend.py": {"opendp"}}
+
+
+def package_of(path: Path) -> str:
+    relative = path.relative_to(ROOT)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imported_modules(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute, so that arrows can be read"
+            names.append(node.module or "")
+            if node.module == "undertow":
+                names += [f"undertow.{alias.name}" for alias in node.names]
+    return names
+
+
+def sources() -> list[Path]:
+    return [p for p in sorted(ROOT.rglob("*.py")) if package_of(p) != "__init__"]
+
+
+def wrong_arrows(path: Path, text: str) -> list[str]:
+    package = package_of(path)
+    if package in SHARED:
+        allowed: set[str] = set(SHARED)
+    else:
+        allowed = SHARED | {package, *ARROWS[package]}
+    wrong = []
+    for name in imported_modules(ast.parse(text)):
+        head, _, rest = name.partition(".")
+        if head == "undertow":
+            target = rest.split(".")[0]
+            if target and target not in allowed:
+                wrong.append(name)
+        elif package in {*CORE, *SHARED} and head not in CORE_LIBRARIES:
+            if head not in OPTIONAL.get(path.relative_to(ROOT).as_posix(), set()):
+                wrong.append(name)
+    return wrong
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_imports_follow_the_arrows(path: Path):
+    assert wrong_arrows(path, path.read_text(encoding="utf-8")) == []
+
+
+def test_a_wrong_arrow_is_found():
+    text = "from undertow.composition.plan import Plan\nimport matplotlib\n"
+    assert wrong_arrows(ROOT / "privacy" / "loss.py", text) == [
+        "undertow.composition.plan",
+        "matplotlib",
+    ]
+
+
+def test_every_package_has_its_place_in_the_house():
+    folders = {p.name for p in ROOT.iterdir() if (p / "__init__.py").exists()}
+    assert folders <= set(ARROWS)
