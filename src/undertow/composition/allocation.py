@@ -1,0 +1,333 @@
+r"""Choosing budgets: the least total noise within one composed loss.
+
+The composed loss is the largest of many linear functions of the budgets, one per change
+class, so "within the total" is a polytope; the variance of the noise is convex in the
+budgets. The optimum is found by cutting planes: solve with the classes seen so far, ask
+the engine which class is overdrawn most, add it, repeat. What is returned is feasible by
+exact arithmetic, whatever the solver did.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._validate import check_choice, check_positive
+from undertow.composition.plan import Plan
+from undertow.composition.release import Claim, Release
+from undertow.errors import InfiniteLossError, NotionMismatchError
+from undertow.privacy.exact import Exact
+from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
+from undertow.spaces.base import Granularity
+
+__all__ = ["Allocation", "allocate"]
+
+Array = NDArray[np.float64]
+_MOST_ROUNDS = 400
+_GAP = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Budgets for the releases of a plan.
+
+    Parameters
+    ----------
+    losses : mapping of str to Loss
+        The budget of each release; infinite where no change touches it.
+    scales : mapping of str to float
+        Noise of unit sensitivity that spends it: the scale of Laplace noise for pure
+        losses, the standard deviation of Gaussian noise otherwise. Rounded up.
+    total_variance : float
+        The weighted sum of the variances of that noise.
+    gap : float
+        How far, relatively, the total variance can be above the optimum.
+    untouched : tuple of str
+        Releases that no change touches.
+    """
+
+    losses: Mapping[str, Loss] = field(hash=False)
+    scales: Mapping[str, float] = field(hash=False)
+    total_variance: float
+    gap: float
+    untouched: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the allocation as plain values."""
+        from undertow.privacy.result import to_plain
+
+        return {
+            "losses": to_plain(self.losses),
+            "scales": to_plain(self.scales),
+            "total_variance": self.total_variance,
+            "gap": self.gap,
+            "untouched": list(self.untouched),
+        }
+
+
+def allocate(
+    plan: Plan,
+    target: Granularity,
+    *,
+    total: Loss,
+    weights: Mapping[str, float] | None = None,
+    minimise: str = "sum_variance",
+) -> Allocation:
+    r"""Split a total loss over the releases of a plan.
+
+    .. math:: \min \sum_i c_i\,\mathrm{Var}_i(x_i) \quad\text{subject to}\quad
+       \max_\kappa \sum_i a_i(\kappa)^p\, x_i \le B
+
+    with :math:`x_i = \varepsilon_i` and :math:`p = 1` for pure losses, and
+    :math:`x_i = \rho_i` or :math:`\mu_i^2` and :math:`p = 2` otherwise.
+
+    Parameters
+    ----------
+    plan : Plan
+        Its views, units and settings count; its losses do not.
+    target : Granularity
+        Where the total must hold.
+    total : Pure, ZCDP or GDP
+        The most all releases may lose together.
+    weights : mapping of str to float, optional
+        The importance :math:`c_i` of each release's variance; one by default.
+    minimise : {"sum_variance"}
+        What to make small.
+
+    Returns
+    -------
+    Allocation
+        Composes to at most `total`, by exact arithmetic.
+
+    Raises
+    ------
+    InfiniteLossError
+        If a release has infinite loss at the target whatever its budget.
+
+    Examples
+    --------
+    >>> import undertow as ut
+    >>> cells = list("abcdefghij")
+    >>> plan = ut.Plan(ut.Table(cells), [
+    ...     ut.Release(c, ut.Pure(1), unit=ut.Bounded(), view=ut.Select(c),
+    ...                setting="common") for c in cells])
+    >>> ut.allocate(plan, ut.Bounded(), total=ut.Pure(1)).losses["a"]
+    Pure(epsilon=0.5)
+    """
+    check_choice(minimise, "minimise", choices=("sum_variance",))
+    if not isinstance(total, Pure | ZCDP | GDP) or total.is_infinite:
+        raise NotionMismatchError(
+            f"total must be a finite Pure, ZCDP or GDP loss, got {total}."
+        )
+    names = _unique_names(plan.releases)
+    importance = _weights(names, weights)
+    problem = _Problem(plan, target, total)
+    touched = [at for at in range(len(names)) if problem.reach(at) > 0]
+    budgets, gap = _solve(problem, importance, touched)
+    return _allocation(names, importance, budgets, total=total, gap=gap)
+
+
+def _unique_names(releases: Sequence[Release]) -> list[str]:
+    names = [release.name for release in releases]
+    if len(set(names)) != len(names):
+        raise ValueError(
+            "releases must have different names to be allocated, got one twice."
+        )
+    return names
+
+
+def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> Array:
+    given = dict(weights or {})
+    unknown = set(given) - set(names)
+    if unknown:
+        raise ValueError(f"weights must name releases, got {sorted(unknown)[0]!r}.")
+    return np.array(
+        [check_positive(given.get(name, 1.0), f"weight of {name!r}") for name in names]
+    )
+
+
+class _Problem:
+    """The composed loss as a function of the budgets."""
+
+    def __init__(self, plan: Plan, target: Granularity, total: Loss) -> None:
+        self.plan, self.target, self.total = plan, target, total
+        self.cap = total.exact_parameters()[0]
+        self.power = 1 if isinstance(total, Pure) else 2
+
+    def loss(self, parameter: Exact) -> Loss:
+        if isinstance(self.total, GDP):
+            return GDP.from_square(parameter)
+        return Pure(parameter) if isinstance(self.total, Pure) else ZCDP(parameter)
+
+    def reach(self, at: int) -> Exact:
+        """Return what a unit of budget of one release costs at worst."""
+        alone = Plan(self.plan.domain, [self._with(at, Fraction(1))])
+        result = alone.evaluate(self.target, notion=self.total.notion)
+        value = result.loss.exact_parameters()[0]
+        if value == math.inf:
+            raise InfiniteLossError(
+                f"release {self.plan.releases[at].name!r} must have a finite loss at "
+                f"{self.target.name} level, got inf whatever its budget: "
+                f"{result.row.change.summary}.",
+                witness=result.row.change,
+            )
+        return value
+
+    def worst(self, budgets: Sequence[Exact]) -> tuple[Exact, Array]:
+        """Return the largest class total, and that class's coefficients."""
+        plan = Plan(
+            self.plan.domain, [self._with(at, x) for at, x in enumerate(budgets)]
+        )
+        result = plan.evaluate(self.target, notion=self.total.notion)
+        row = [float(result.influence(at)) ** self.power for at in range(len(budgets))]
+        return result.loss.exact_parameters()[0], np.array(row)
+
+    def _with(self, at: int, parameter: Exact) -> Release:
+        release, loss = self.plan.releases[at], self.loss(parameter)
+        claims = [Claim(loss, claim.unit, claim.setting) for claim in release.claims]
+        return Release.with_claims(release.name, claims, view=release.view)
+
+
+def _solve(
+    problem: _Problem, importance: Array, touched: Sequence[int]
+) -> tuple[list[Exact], float]:
+    """Return feasible budgets and their relative distance from the optimum."""
+    count = len(importance)
+    rows: list[Array] = []
+    start: list[Exact] = [Fraction(0)] * count
+    for at in touched:
+        start[at] = Fraction(1)
+    best, lower, best_value = _scaled(problem, start, rows), 0.0, math.inf
+    for _ in range(_MOST_ROUNDS):
+        point, bound = _relaxed(np.array(rows), importance, problem, touched)
+        lower = max(lower, bound)
+        trial = _scaled(problem, point, rows)
+        value = _objective(trial, importance, problem.power)
+        if value < best_value:
+            best, best_value = trial, value
+        if best_value <= lower * (1 + _GAP):
+            break
+    best = _rounded(problem, best, importance, touched)
+    value = _objective(best, importance, problem.power)
+    for at in set(range(count)) - set(touched):
+        best[at] = math.inf
+    return best, max(0.0, value / lower - 1) if lower else 0.0
+
+
+def _scaled(
+    problem: _Problem, point: Sequence[Exact], rows: list[Array]
+) -> list[Exact]:
+    """Shrink or stretch a point onto the boundary, and remember the class it meets."""
+    worst, row = problem.worst(point)
+    rows.append(row)
+    if worst == 0:
+        return list(point)
+    factor = Fraction(problem.cap) / Fraction(worst)
+    return [x * factor for x in point]
+
+
+def _relaxed(
+    rows: Array, importance: Array, problem: _Problem, touched: Sequence[int]
+) -> tuple[list[Exact], float]:
+    r"""Solve with the classes seen so far, through the dual.
+
+    With :math:`y = A^\top\lambda`, stationarity gives
+    :math:`x_i = (q c_i / y_i)^{1/(q+1)}`; the dual is smooth and concave in
+    :math:`\lambda \ge 0`. Returns the point and the dual value, a lower bound.
+    """
+    from scipy.optimize import minimize
+
+    seen = np.zeros(len(importance), dtype=bool)
+    seen[list(touched)] = rows[:, list(touched)].any(axis=0)
+    order = 2 if problem.power == 1 else 1  # variance falls as x^-2 or x^-1
+    cap = float(problem.cap)
+    A, c = rows[:, seen] * cap, importance[seen]  # in units of the cap
+
+    def negative_dual(levels: Array) -> tuple[float, Array]:
+        y = np.maximum(A.T @ levels, 1e-300)
+        x = (order * c / y) ** (1 / (order + 1))
+        value = float((c * x**-order).sum() + y @ x - levels.sum())
+        return -value, -(A @ x - 1)
+
+    begin = np.full(len(rows), float(order * c.sum()) / len(rows))
+    found = minimize(
+        negative_dual,
+        begin,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * len(rows),
+        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-11},
+    )
+    y = np.maximum(A.T @ found.x, 1e-300)
+    point: list[Exact] = [Fraction(0)] * len(importance)
+    for at, value in zip(np.flatnonzero(seen), (order * c / y), strict=True):
+        point[at] = Fraction(float(value ** (1 / (order + 1)))) * Fraction(cap)
+    for at in touched:
+        if not seen[at]:  # no class seen yet limits it: force the engine to name one
+            point[at] = Fraction(1000) * Fraction(problem.cap)
+    scale = cap**-order
+    return point, -float(found.fun) * scale if seen[list(touched)].all() else 0.0
+
+
+def _objective(point: Sequence[Exact], importance: Array, power: int) -> float:
+    order = 2 if power == 1 else 1
+    pairs = zip(point, importance, strict=True)
+    return float(sum(c * float(x) ** -order for x, c in pairs if 0 < x < math.inf))
+
+
+def _rounded(
+    problem: _Problem, point: list[Exact], importance: Array, touched: Sequence[int]
+) -> list[Exact]:
+    """Prefer short fractions where they are feasible and cost nothing noticeable."""
+    short = list(point)
+    for at in touched:
+        share = Fraction(point[at]) / Fraction(problem.cap)
+        short[at] = share.limit_denominator(1000) * Fraction(problem.cap)
+    limit = _objective(point, importance, problem.power) * (1 + 1e-6)
+    fits = all(short[at] > 0 for at in touched) and (
+        _objective(short, importance, problem.power) <= limit
+        and problem.worst(short)[0] <= problem.cap
+    )
+    return short if fits else point
+
+
+def _allocation(
+    names: Sequence[str],
+    importance: Array,
+    budgets: Sequence[Exact],
+    *,
+    total: Loss,
+    gap: float,
+) -> Allocation:
+    scales = [_scale(budget, total) for budget in budgets]
+    doubled = 2.0 if isinstance(total, Pure) else 1.0  # Laplace variance is 2 b^2
+    variance = doubled * float(np.sum(importance * np.square(scales)))
+    build = GDP.from_square if isinstance(total, GDP) else type(total)
+    return Allocation(
+        losses={n: build(b) for n, b in zip(names, budgets, strict=True)},
+        scales=dict(zip(names, scales, strict=True)),
+        total_variance=variance,
+        gap=gap,
+        untouched=tuple(
+            n for n, b in zip(names, budgets, strict=True) if b == math.inf
+        ),
+    )
+
+
+def _scale(budget: Exact, total: Loss) -> float:
+    from undertow.privacy.exact import round_up, sqrt_up
+
+    if budget == math.inf:
+        return 0.0
+    if isinstance(total, Pure):
+        return round_up(1 / Fraction(budget))
+    square = (
+        1 / Fraction(budget) if isinstance(total, GDP) else 1 / (2 * Fraction(budget))
+    )
+    return sqrt_up(square)

@@ -1,0 +1,273 @@
+"""Several releases on one domain, and what they cost together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Literal, Self
+
+from undertow._validate import check_choice, check_count
+from undertow.composition.baseline import release_shares, sequential_baseline
+from undertow.composition.engine import EngineResult, compose_columns, price_row
+from undertow.composition.refusal import infinite_loss_error
+from undertow.composition.release import Release
+from undertow.composition.report import Report
+from undertow.composition.theorem import assumptions_of, theorems_of, warnings_of
+from undertow.errors import MismatchError, PlanError
+from undertow.privacy.exact import Number
+from undertow.privacy.loss import Approx, Loss
+from undertow.privacy.result import Witness
+from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.change import Change, Column
+from undertow.spaces.domain import Table
+from undertow.spaces.granularity import Group
+from undertow.spaces.influence.table import record_row, replacement_row
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Several releases on one domain.
+
+    Parameters
+    ----------
+    domain : Domain
+        The databases the guarantee ranges over.
+    releases : iterable of Release
+        May be empty; see :meth:`add`.
+
+    Examples
+    --------
+    Ten regional counts at epsilon 1, the number of residents public:
+
+    >>> import undertow as ut
+    >>> regions = [f"region {k}" for k in range(10)]
+    >>> plan = ut.Plan(ut.Table(regions))
+    >>> for region in regions:
+    ...     plan.add(ut.Release(region, ut.Pure(1), unit=ut.Bounded(),
+    ...                         view=ut.Select(region), setting="common"))
+    >>> plan.loss(ut.Bounded()).loss
+    Pure(epsilon=2)
+    """
+
+    def __init__(self, domain: Domain, releases: Iterable[Release] = ()) -> None:
+        if not isinstance(domain, Domain):
+            raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
+        self._domain = domain
+        self._releases: list[Release] = []
+        for release in releases:
+            self.add(release)
+
+    @property
+    def domain(self) -> Domain:
+        """The databases the guarantee ranges over."""
+        return self._domain
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The releases in the order they were added."""
+        return tuple(self._releases)
+
+    def __len__(self) -> int:
+        return len(self._releases)
+
+    def add(self, release: Release) -> None:
+        """Add a release; its view must fit the domain.
+
+        Raises
+        ------
+        ValueError
+            If the view names something the domain does not have.
+        """
+        if not isinstance(release, Release):
+            raise TypeError(f"release must be a Release, got {type(release).__name__}.")
+        release.view.require_domain(self._domain)
+        self._releases.append(release)
+
+    def with_setting(self, setting: Literal["view", "common"]) -> Self:
+        """Return the same plan with every claim stated in `setting`."""
+        return type(self)(
+            self._domain,
+            (
+                Release.with_claims(
+                    release.name,
+                    [type(c)(c.loss, c.unit, setting) for c in release.claims],
+                    view=release.view,
+                )
+                for release in self._releases
+            ),
+        )
+
+    def loss(
+        self,
+        target: Granularity,
+        *,
+        on_infinite: Literal["raise", "report"] = "raise",
+        notion: str | None = None,
+        delta: Number | None = None,
+    ) -> Report:
+        """Compose all releases at one granularity.
+
+        Parameters
+        ----------
+        target : Granularity
+            What one protected unit is.
+        on_infinite : {"raise", "report"}
+            Whether an infinite loss raises or is reported with its witness.
+        notion : {"pure", "gdp", "zcdp", "approx"}, optional
+            What to sum in; by default the first in which every release has a claim.
+        delta : number, optional
+            Spent once on converting Gaussian and zCDP losses that meet (ε, δ) ones.
+
+        Raises
+        ------
+        InfiniteLossError
+            If nothing finite holds and `on_infinite` is ``"raise"``.
+        VacuousGranularityError
+            If the granularity has no neighbours in the domain.
+        """
+        check_choice(on_infinite, "on_infinite", choices=("raise", "report"))
+        result = self.evaluate(target, notion=notion, delta=delta)
+        report = self._report(target, result, delta=delta)
+        if report.loss.is_infinite and on_infinite == "raise":
+            raise infinite_loss_error(self, target, report)
+        return report
+
+    def loss_at_distance(
+        self,
+        distance: int,
+        *,
+        target: Granularity,
+        notion: str | None = None,
+        delta: Number | None = None,
+    ) -> Report:
+        """Compose for databases `distance` steps apart, keeping each view's distance.
+
+        Tighter than group privacy of :meth:`loss`, because only what a step can do to a
+        view is multiplied, view by view.
+        """
+        steps = check_count(distance, "distance")
+        grouped = target if steps == 1 else Group(target, steps)
+        return self.loss(grouped, on_infinite="report", notion=notion, delta=delta)
+
+    def move_cost(self, source: Hashable, destination: Hashable) -> Loss:
+        """Return the loss of replacing a record of one cell by one of another.
+
+        Equal cells mean a replacement inside the cell. For tables whose cells do not
+        overlap: a price per move instead of one number for all of them.
+        """
+        columns, losses, owners = self._claims()
+        row = replacement_row(
+            self._table(), columns=columns, source=source, destination=destination
+        )
+        return price_row(row, losses=losses, releases=owners)
+
+    def records_loss(self, changes: Mapping[Hashable, int]) -> Loss:
+        """Return the loss between tables that differ by these records.
+
+        Parameters
+        ----------
+        changes : mapping of hashable to int
+            Cell -> number of records added (positive) or removed (negative).
+        """
+        columns, losses, owners = self._claims()
+        row = record_row(self._table(), columns=columns, changes=changes)
+        return price_row(row, losses=losses, releases=owners)
+
+    def _table(self) -> Table:
+        if not isinstance(self._domain, Table):
+            raise MismatchError(
+                f"moves between cells need a table, got a {self._domain.kind}."
+            )
+        return self._domain
+
+    def table(
+        self, targets: Sequence[Granularity], *, delta: Number | None = None
+    ) -> tuple[Report, ...]:
+        """Compose at several granularities, infinite losses reported."""
+        return tuple(
+            self.loss(target, on_infinite="report", delta=delta) for target in targets
+        )
+
+    def evaluate(
+        self,
+        target: Granularity,
+        *,
+        notion: str | None = None,
+        delta: Number | None = None,
+    ) -> EngineResult:
+        """Run the engine and return its raw result, for callers that go on from it."""
+        target.require_domain(self._domain)
+        columns, losses, owners = self._claims()
+        return compose_columns(
+            self._domain,
+            target,
+            columns=columns,
+            losses=losses,
+            releases=owners,
+            notion=notion,
+            delta=delta,
+        )
+
+    def _claims(self) -> tuple[list[Column], list[Loss], list[int] | None]:
+        """Return all claims in parallel lists; owners only where a release has several."""
+        if not self._releases:
+            raise PlanError(
+                "a plan must have at least one release, got none; add one first."
+            )
+        columns, losses, owners = [], [], []
+        for at, release in enumerate(self._releases):
+            for claim in release.claims:
+                columns.append(Column(release.view, claim.unit, claim.setting))
+                losses.append(claim.loss)
+                owners.append(at)
+        single = len(owners) == len(self._releases)
+        return columns, losses, None if single else owners
+
+    def _report(
+        self, target: Granularity, result: EngineResult, *, delta: Number | None
+    ) -> Report:
+        loss = result.loss
+        no_guarantee = isinstance(loss, Approx) and loss.no_guarantee
+        return Report(
+            granularity=target.name,
+            loss=loss,
+            witness=change_witness(result.row.change),
+            contributions=self._contributions(result, delta=delta),
+            sequential=sequential_baseline(
+                self._domain, target, result=result, delta=delta
+            ),
+            theorems=theorems_of(self._releases, target, notion=loss.notion),
+            unprotected=target.invariants(self._domain),
+            warnings=warnings_of(target, self._domain, no_guarantee=no_guarantee),
+            assumptions=(*assumptions_of(self._releases), *result.notes),
+            tight=result.tight,
+            profile=tuple(pair for pair, _ in result.front if isinstance(pair, Approx)),
+        )
+
+    def _contributions(
+        self, result: EngineResult, *, delta: Number | None
+    ) -> dict[str, Loss]:
+        """Return what each release costs at the witness; the untouched are left out."""
+        shares = release_shares(result, delta=delta)
+        return {
+            name: share
+            for name, share in zip(self._names(), shares, strict=True)
+            if any(share.exact_parameters())
+        }
+
+    def _names(self) -> list[str]:
+        """Return names, numbered where one is used twice."""
+        names = [release.name for release in self._releases]
+        repeated = {name for name, count in Counter(names).items() if count > 1}
+        if not repeated:
+            return names
+        return [
+            f"{name} #{at + 1}" if name in repeated else name
+            for at, name in enumerate(names)
+        ]
+
+
+def change_witness(change: Change) -> Witness:
+    """Return a change class as the witness of a report."""
+    return Witness("change", change.summary, dict(change.details))

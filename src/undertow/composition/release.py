@@ -1,0 +1,146 @@
+"""One noisy output: its loss, the unit the loss is stated in, and what it sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from undertow._validate import check_choice
+from undertow.errors import AssumptionError
+from undertow.privacy.loss import Loss
+from undertow.spaces.base import Metric, View
+
+__all__ = ["Claim", "Release", "Setting"]
+
+Setting = Literal["view", "common"]
+"""``"view"``: the mechanism is private on the image of its view.
+``"common"``: mechanism and view together are private on the whole domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A proved statement about one mechanism.
+
+    Parameters
+    ----------
+    loss : Pure, Approx, ZCDP or GDP
+        The loss per step of `unit`.
+    unit : Granularity or Metric
+        What one step is.
+    setting : {"view", "common"}
+        ``"view"``: the inner mechanism satisfies the loss on the image of the view.
+        ``"common"``: the mechanism composed with its view satisfies it on the domain,
+        and reads nothing but the view. There is no default: the same numbers can be
+        finite in one setting and infinite in the other.
+
+    Notes
+    -----
+    Theorem 4.1 (view) and Theorem 4.10 (common) of Guerra-Balboa (2026).
+    """
+
+    loss: Loss
+    unit: Metric
+    setting: Setting
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.loss, Loss):
+            raise TypeError(
+                "loss must be Pure, Approx, ZCDP or GDP, "
+                f"got {type(self.loss).__name__}."
+            )
+        if not isinstance(self.unit, Metric):
+            raise TypeError(
+                f"unit must be a granularity or metric, got {type(self.unit).__name__}."
+            )
+        check_choice(self.setting, "setting", choices=("view", "common"))
+        if self.is_raw and not self.unit.separates_points:
+            raise AssumptionError(
+                "an infinite loss (a raw release) needs a unit that separates points, "
+                f"got {self.unit.name}; state it in a granularity or the discrete "
+                "metric, because a pseudometric still promises equal laws at distance "
+                "zero."
+            )
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the claim promises nothing between different views."""
+        return any(value == math.inf for value in self.loss.exact_parameters())
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Release:
+    """One noisy output and everything proved about it.
+
+    Parameters
+    ----------
+    name : str
+        How reports call it.
+    loss : Pure, Approx, ZCDP or GDP
+        The loss per step of `unit`.
+    unit : Granularity or Metric
+        What one step is.
+    view : View
+        The deterministic map it sees the data through.
+    setting : {"view", "common"}
+        See `Claim`; no default.
+
+    See Also
+    --------
+    Release.with_claims : a release about which several statements are proved.
+    """
+
+    name: str
+    view: View
+    claims: tuple[Claim, ...]
+
+    def __init__(
+        self, name: str, loss: Loss, *, unit: Metric, view: View, setting: Setting
+    ) -> None:
+        self._fill(name, view, (Claim(loss, unit, setting),))
+
+    @classmethod
+    def with_claims(cls, name: str, claims: Iterable[Claim], *, view: View) -> Self:
+        """Build a release with several claims; each change pays the smallest.
+
+        Examples
+        --------
+        A Laplace count is private at two granularities at once.
+
+        >>> from undertow.privacy import Pure
+        >>> from undertow.spaces import Bounded, Select, Unbounded
+        >>> claims = (Claim(Pure(1), Unbounded(), "common"),
+        ...           Claim(Pure(1), Bounded(), "common"))
+        >>> len(Release.with_claims("count", claims, view=Select("N")).claims)
+        2
+        """
+        release = object.__new__(cls)
+        release._fill(name, view, tuple(claims))
+        return release
+
+    def _fill(self, name: str, view: View, claims: tuple[Claim, ...]) -> None:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"name must be a non-empty string, got {name!r}.")
+        if not isinstance(view, View):
+            raise TypeError(f"view must be a View, got {type(view).__name__}.")
+        if not claims:
+            raise ValueError(f"claims of release {name!r} must not be empty.")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "view", view)
+        object.__setattr__(self, "claims", claims)
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of the first claim."""
+        return self.claims[0].loss
+
+    @property
+    def unit(self) -> Metric:
+        """The unit of the first claim."""
+        return self.claims[0].unit
+
+    @property
+    def setting(self) -> Setting:
+        """The setting of the first claim."""
+        return self.claims[0].setting

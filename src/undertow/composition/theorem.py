@@ -1,0 +1,101 @@
+"""Which statements prove a composed loss, and what they leave unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from undertow.composition.release import Release
+from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.granularity import Bounded, Edit, Unbounded
+from undertow.spaces.view import Identity, Select
+
+__all__ = ["assumptions_of", "theorems_of", "warnings_of"]
+
+# Statements of Guerra-Balboa (2026) are named "thesis", those of Guerra-Balboa,
+# Miranda-Pascual, Parra-Arnau and Strufe (2024) "paper".
+_COMPOSITION = {
+    ("pure", "view"): "thesis, Theorem 4.1 (paper, Theorem V.2)",
+    ("pure", "common"): "thesis, Theorem 4.10 (paper, Theorem V.5)",
+    ("approx", "view"): "paper, Theorem VI.4",
+    ("approx", "common"): "paper, Theorem VI.7, corrected",
+    ("zcdp", "view"): "paper, Theorem VI.13",
+    ("zcdp", "common"): "paper, Theorem VI.14",
+    ("gdp", "view"): "thesis, Theorem 4.16 (paper, Theorem VI.21)",
+    ("gdp", "common"): "thesis, Theorem 4.18 (paper, Theorem VI.22)",
+}
+_SEQUENTIAL = {
+    "pure": "thesis, Corollary 4.2",
+    "approx": "paper, Theorem VI.5",
+    "zcdp": "paper, Theorem VI.15",
+    "gdp": "thesis, Corollary 4.17",
+}
+_BOUNDED_DISJOINT = {
+    "pure": "thesis, Corollary 4.12",
+    "approx": "paper, Theorem VI.7 at two blocks",
+    "zcdp": "paper, Theorem VI.14 at two blocks",
+    "gdp": "thesis, Corollary 4.23",
+}
+_GROUP = {
+    "pure": "thesis, Proposition A.7",
+    "approx": "paper, Theorem VI.3",
+    "zcdp": "paper, Theorem VI.12",
+    "gdp": "thesis, Theorem 4.15",
+}
+
+CORRELATION_WARNING = (
+    "{name} level splits one person's data into several units; the guarantee presumes "
+    "that these units are independent of each other, and says nothing about what they "
+    "reveal together when they are correlated"
+)
+
+
+def theorems_of(
+    releases: Sequence[Release], target: Granularity, *, notion: str
+) -> tuple[str, ...]:
+    """Return the statements behind the composed loss, the general one first."""
+    settings = {claim.setting for release in releases for claim in release.claims}
+    names = [_COMPOSITION[notion, setting] for setting in sorted(settings)]
+    units = {claim.unit for release in releases for claim in release.claims}
+    if all(isinstance(release.view, Identity) for release in releases):
+        names.append(_SEQUENTIAL[notion])
+    elif settings == {"common"} and isinstance(target, Bounded):
+        if units == {target} and _disjoint(releases):
+            names.append(_BOUNDED_DISJOINT[notion])
+    if settings == {"common"} and isinstance(target, Unbounded | Edit):
+        if any(isinstance(unit, Bounded) for unit in units):
+            names.append("thesis, Corollary A.14, sharpened to the edit distance")
+    if units - {target}:
+        names.append(f"{_GROUP[notion]} (steps of a unit other than the target)")
+    return tuple(names)
+
+
+def _disjoint(releases: Sequence[Release]) -> bool:
+    seen: set[object] = set()
+    for release in releases:
+        if not isinstance(release.view, Select):
+            return False
+        cells = set(release.view.cells)
+        if seen & cells:
+            return False
+        seen |= cells
+    return True
+
+
+def assumptions_of(releases: Sequence[Release]) -> tuple[str, ...]:
+    """Return the hypotheses that only the owner of the mechanisms can vouch for."""
+    facts = ["every stated loss holds, for every earlier output if steps are adaptive"]
+    if any(claim.setting == "common" for r in releases for claim in r.claims):
+        facts.append("every common-domain release reads nothing but its view")
+    return tuple(facts)
+
+
+def warnings_of(
+    target: Granularity, domain: Domain, *, no_guarantee: bool
+) -> tuple[str, ...]:
+    """Return what a reader must know before relying on the number."""
+    found = []
+    if target.splits_person:
+        found.append(CORRELATION_WARNING.format(name=target.name))
+    if no_guarantee:
+        found.append("delta has reached 1: nothing is promised at this granularity")
+    return tuple(found)
