@@ -14,7 +14,9 @@ def run() -> dict[str, float]:
     """Return seconds for the import, and the ratio to a bare interpreter."""
     bare = _median_seconds("pass")
     ours = _median_seconds("import undertow")
-    everything = _median_seconds("import undertow as u; [getattr(u, n) for n in u.__all__]")
+    everything = _median_seconds(
+        "import undertow as u; [getattr(u, n) for n in u.__all__]"
+    )
     return {
         "import_s": ours - bare,
         "import_and_touch_everything_s": everything - bare,

@@ -43,7 +43,9 @@ def test_python_blocks_run_as_shown(page: Path, tmp_path, monkeypatch):
             exec(compile(body, str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=page_id)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if blocks(p, "console")], ids=page_id
+)
 def test_console_blocks_print_what_the_page_shows(page: Path, tmp_path, monkeypatch):
     """Blocks hold `$ undertow ...` lines, each followed by its output."""
     from typer.testing import CliRunner

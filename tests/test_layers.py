@@ -69,7 +69,9 @@ def wrong_arrows(path: Path, text: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", sources(), ids=lambda p: p.relative_to(ROOT).as_posix()
+)
 def test_imports_follow_the_arrows(path: Path):
     assert wrong_arrows(path, path.read_text(encoding="utf-8")) == []
 

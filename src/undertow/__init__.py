@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         Report,
         WindowLedger,
         allocate,
+        count_release,
+        degree_release,
         plan_from_document,
     )
     from undertow.privacy import (
@@ -155,6 +157,8 @@ __all__ = [
     "allocate",
     "composition",
     "convert",
+    "count_release",
+    "degree_release",
     "errors",
     "mechanisms",
     "parse_granularity",

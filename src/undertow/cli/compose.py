@@ -42,9 +42,7 @@ Exit status: 0 done, 2 bad input, 3 refused because no finite loss holds.
 
 
 def compose(
-    plan: Annotated[
-        list[str], typer.Argument(metavar="PLAN.toml", show_default=False)
-    ],
+    plan: Annotated[list[str], typer.Argument(metavar="PLAN.toml", show_default=False)],
     granularity: Annotated[
         list[str] | None,
         typer.Option(

@@ -33,7 +33,9 @@ def parse_plan(text: str, *, name: str) -> Plan:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as fault:
         reason = str(fault).splitlines()[0].rstrip(".")
-        raise PlanError(f"{name} must be a TOML file, got an error: {reason}.") from None
+        raise PlanError(
+            f"{name} must be a TOML file, got an error: {reason}."
+        ) from None
     return plan_from_document(document)
 
 

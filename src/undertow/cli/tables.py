@@ -52,26 +52,47 @@ def print_reports(reports: Sequence[Report]) -> None:
 
 
 def _remarks(reports: Sequence[Report]) -> list[tuple[str, list[str]]]:
-    clear = [
-        f"{report.granularity}: {', '.join(report.unprotected)}"
-        for report in reports
-        if report.unprotected
-    ]
-    # One sentence may hold for several granularities; say it once.
+    """Return titled sentences; one that holds for several granularities once."""
+    clear, warned = _Grouped(), _Grouped()
+    for report in reports:
+        for text in report.unprotected:
+            clear.add(report.granularity, text)
+        for text in report.warnings:
+            warned.add(report.granularity, text)
     assumed = list(dict.fromkeys(text for r in reports for text in r.assumptions))
-    warned = list(dict.fromkeys(text for r in reports for text in r.warnings))
-    titled = [("Not protected", clear), ("Assumed", assumed), ("Warnings", warned)]
+    titled = [
+        ("Not protected", clear.lines()),
+        ("Assumed", assumed),
+        ("Warnings", warned.lines()),
+    ]
     return [(title, lines) for title, lines in titled if lines]
+
+
+class _Grouped:
+    """Sentences, each with the granularities it was said of."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, list[str]] = {}
+
+    def add(self, name: str, text: str) -> None:
+        self.said.setdefault(text, []).append(name)
+
+    def lines(self) -> list[str]:
+        return [f"{', '.join(names)}: {text}" for text, names in self.said.items()]
 
 
 def print_bars(reports: Sequence[Report], *, width: int = 40) -> None:
     """Draw the first parameter of each loss as a bar, infinite ones dotted."""
-    values = [next(v for k, v in r.loss.to_dict().items() if k != "notion") for r in reports]
+    values = [
+        next(v for k, v in r.loss.to_dict().items() if k != "notion") for r in reports
+    ]
     top = max((v for v in values if math.isfinite(v)), default=1.0) or 1.0
     label = max(len(report.granularity) for report in reports)
     for report, value in zip(reports, values, strict=True):
         if math.isinf(value):
             bar = "·" * width + " ∞"
         else:
-            bar = "█" * max(1, round(width * value / top)) + f" {format_up(value, 6)}"
+            bar = (
+                "█" * max(1, round(width * value / top)) + f" {shown_loss(report.loss)}"
+            )
         typer.echo(f"{report.granularity.rjust(label)}  {bar}")

@@ -61,6 +61,10 @@ from undertow.composition.parallel import (
 from undertow.composition.plan import (
     Plan,
 )
+from undertow.composition.query import (
+    count_release,
+    degree_release,
+)
 from undertow.composition.reciprocal import (
     UnprotectedPart,
     after_post_processing,
@@ -127,6 +131,8 @@ __all__ = [
     "compose_gauss",
     "compose_pure",
     "compose_zc",
+    "count_release",
+    "degree_release",
     "disintegrate",
     "domain_to_document",
     "infinite_loss_error",

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from undertow.composition.finite_claims import (
+    CONVERTIBLE,
     ApproxProfile,
     ClaimLike,
     ReleaseLike,
@@ -25,6 +26,7 @@ from undertow.composition.finite_claims import (
     claims_of,
     exact_distance,
     meeting_notion,
+    plain,
     require_claim,
 )
 from undertow.composition.sequential import sequential
@@ -90,7 +92,8 @@ class FiniteEngine:
     ------
     NotionMismatchError
         If approximate claims meet Gaussian or zero-concentrated ones; other mixtures
-        are converted per pair, see
+        are converted per pair, and claims that cannot be stated in the common notion
+        are left aside: see
         :func:`undertow.composition.finite_claims.meeting_notion`.
     AssumptionError
         If a claim cannot be used: see
@@ -114,14 +117,16 @@ class FiniteEngine:
     def __init__(self, releases: Sequence[ReleaseLike], domain: Domain) -> None:
         self.releases = tuple(releases)
         self.domain = domain
-        self._claims = tuple(claims_of(release) for release in self.releases)
-        self.notion = meeting_notion(
-            claim.loss for claims in self._claims for claim in claims
-        )
+        claims = [claims_of(release) for release in self.releases]
+        self.notion = meeting_notion([c.loss for c in some] for some in claims)
         columns: dict[tuple[View, Metric, str], _Column] = {}
-        self._columns = tuple(
-            tuple(self._column(release.view, claim, columns) for claim in claims)
-            for release, claims in zip(self.releases, self._claims, strict=True)
+        self._terms = tuple(
+            tuple(
+                (self._column(release.view, claim, columns), plain(claim.loss))
+                for claim in some
+                if type(plain(claim.loss)) in CONVERTIBLE[self.notion]
+            )
+            for release, some in zip(self.releases, claims, strict=True)
         )
         self._priced: dict[tuple[Exact, ...], tuple[Loss, ...]] = {}
 
@@ -139,10 +144,9 @@ class FiniteEngine:
         return columns[key]
 
     def distances(self, pair: Pair) -> tuple[tuple[Exact, ...], ...]:
-        """Return, per release and claim, the distance the claim is about."""
+        """Return, per release and claim in use, the distance the claim is about."""
         return tuple(
-            tuple(column.distance(pair) for column in columns)
-            for columns in self._columns
+            tuple(column.distance(pair) for column, _ in terms) for terms in self._terms
         )
 
     def contributions(self, pair: Pair) -> tuple[Loss, ...]:
@@ -153,11 +157,11 @@ class FiniteEngine:
             self._priced[key] = tuple(
                 cheapest(
                     [
-                        self._price(claim.loss, distance)
-                        for claim, distance in zip(claims, row, strict=True)
+                        self._price(loss, distance)
+                        for (_, loss), distance in zip(terms, row, strict=True)
                     ]
                 )
-                for claims, row in zip(self._claims, rows, strict=True)
+                for terms, row in zip(self._terms, rows, strict=True)
             )
         return self._priced[key]
 

@@ -23,6 +23,7 @@ from undertow.spaces.base import Database, Domain, Metric, View
 from undertow.spaces.metric import Pullback, Quotient, Scaled, image_or_values
 
 __all__ = [
+    "CONVERTIBLE",
     "ApproxProfile",
     "ClaimLike",
     "HasExactDistance",
@@ -33,11 +34,20 @@ __all__ = [
     "exact_distance",
     "meeting_notion",
     "one_notion",
+    "plain",
     "require_claim",
 ]
 
 # Four correctly rounded operations and two exponentials of one unit in the last place.
 _SLACK = 2.0**-48
+
+CONVERTIBLE: dict[type[Loss], frozenset[type[Loss]]] = {
+    Pure: frozenset({Pure}),
+    GDP: frozenset({Pure, GDP}),
+    ZCDP: frozenset({Pure, GDP, ZCDP}),
+    Approx: frozenset({Pure, Approx}),
+}
+"""What can be restated in a notion without choosing a delta, best notion first."""
 
 _INFINITE: dict[type[Loss], Loss] = {
     Pure: Pure(math.inf),
@@ -113,7 +123,7 @@ def require_claim(claim: ClaimLike) -> None:
             "an infinite loss must be stated in a unit that separates points, got "
             f"{claim.unit.name}; use the discrete metric on the view."
         )
-    if isinstance(claim.loss, Approx) and not claim.unit.canonical:
+    if isinstance(plain(claim.loss), Approx) and not claim.unit.canonical:
         raise AssumptionError(
             "an approximate loss must be stated in a canonical unit, got "
             f"{claim.unit.name}; give its own delta per pair with "
@@ -232,8 +242,21 @@ def one_notion(losses: Iterable[Loss]) -> type[Loss]:
     return next(iter(notions), Pure)
 
 
-def meeting_notion(losses: Iterable[Loss]) -> type[Loss]:
-    """Return the notion into which all `losses` convert without losing their meaning.
+def plain(loss: Loss) -> Loss:
+    """Return a loss in the strongest notion it is stated in: delta zero is pure."""
+    if isinstance(loss, Approx) and loss.exact_parameters()[1] == 0:
+        epsilon = loss.exact_parameters()[0]
+        return Pure(epsilon if epsilon == math.inf else Fraction(epsilon))
+    return loss
+
+
+def meeting_notion(releases: Iterable[Iterable[Loss]]) -> type[Loss]:
+    """Return the first notion in which every release has a loss it can be stated in.
+
+    Parameters
+    ----------
+    releases : iterable of iterables of Loss
+        Per release, the losses of its claims.
 
     Raises
     ------
@@ -243,19 +266,19 @@ def meeting_notion(losses: Iterable[Loss]) -> type[Loss]:
 
     Notes
     -----
-    Pure beside approximate is read as approximate; beside Gaussian as Gaussian; zCDP
-    takes in both pure and Gaussian. The conversion applies per pair, before the sum.
+    In the order pure, Gaussian, zCDP, approximate. Gaussian takes in pure losses, zCDP
+    takes in both, approximate takes in pure ones. The conversion applies per pair,
+    before the sum.
     """
-    notions = {type(loss) for loss in losses}
-    if len(notions) < 2:
-        return next(iter(notions), Pure)
-    if Approx in notions and notions != {Pure, Approx}:
-        names = ", ".join(sorted(notion.notion for notion in notions))
-        raise NotionMismatchError(
-            f"losses must convert into one notion, got {names}; convert the Gaussian "
-            "and zCDP ones to Approx at a chosen delta (undertow.privacy.conversion)."
-        )
-    return next(notion for notion in (Approx, ZCDP, GDP) if notion in notions)
+    groups = [{type(plain(loss)) for loss in losses} for losses in releases]
+    for notion, takes in CONVERTIBLE.items():
+        if all(not takes.isdisjoint(group) for group in groups):
+            return notion
+    names = ", ".join(sorted({kind.notion for group in groups for kind in group}))
+    raise NotionMismatchError(
+        f"losses must convert into one notion, got {names}; convert the Gaussian and "
+        "zCDP ones to Approx at a chosen delta (undertow.privacy.conversion)."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,16 @@ from typing import Literal, Self
 from undertow._validate import check_choice, check_count
 from undertow.composition.baseline import release_shares, sequential_baseline
 from undertow.composition.engine import EngineResult, compose_columns, price_row
+from undertow.composition.query import blocks_of
 from undertow.composition.refusal import infinite_loss_error
-from undertow.composition.release import Release
+from undertow.composition.release import Release, Setting
 from undertow.composition.report import Report
 from undertow.composition.theorem import assumptions_of, theorems_of, warnings_of
 from undertow.errors import MismatchError, PlanError
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Approx, Loss
 from undertow.privacy.result import Witness
-from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.base import Domain, Granularity, Metric
 from undertow.spaces.change import Change, Column
 from undertow.spaces.domain import Table
 from undertow.spaces.granularity import Group
@@ -84,7 +85,21 @@ class Plan:
         release.view.require_domain(self._domain)
         self._releases.append(release)
 
-    def with_setting(self, setting: Literal["view", "common"]) -> Self:
+    def add_each(self, loss: Loss, *, unit: Metric, setting: Setting) -> None:
+        """Add one release of the same loss for every cell, time or vertex.
+
+        Examples
+        --------
+        >>> import undertow as ut
+        >>> plan = ut.Plan(ut.Table(range(20), cell="hospital", multi=True, max_cells=3))
+        >>> plan.add_each(ut.Approx(1, "1e-5"), unit=ut.Bounded(), setting="common")
+        >>> plan.loss(ut.Bounded()).loss
+        Approx(epsilon=6, delta=0.00006)
+        """
+        for name, view in blocks_of(self._domain):
+            self.add(Release(name, loss, unit=unit, view=view, setting=setting))
+
+    def with_setting(self, setting: Setting) -> Self:
         """Return the same plan with every claim stated in `setting`."""
         return type(self)(
             self._domain,

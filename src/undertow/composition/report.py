@@ -61,7 +61,7 @@ class Report:
     profile: tuple[Approx, ...] = ()
 
     def to_approx(self, delta: Number) -> Approx:
-        """Return the loss as one :math:`(\\varepsilon, \\delta)` statement.
+        r"""Return the loss as one :math:`(\varepsilon, \delta)` statement.
 
         Examples
         --------

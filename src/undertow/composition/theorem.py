@@ -43,7 +43,7 @@ _GROUP = {
 }
 
 CORRELATION_WARNING = (
-    "{name} level splits one person's data into several units; the guarantee presumes "
+    "one person's data is split into several protected units; the guarantee presumes "
     "that these units are independent of each other, and says nothing about what they "
     "reveal together when they are correlated"
 )
@@ -95,7 +95,7 @@ def warnings_of(
     """Return what a reader must know before relying on the number."""
     found = []
     if target.splits_person:
-        found.append(CORRELATION_WARNING.format(name=target.name))
+        found.append(CORRELATION_WARNING)
     if no_guarantee:
         found.append("delta has reached 1: nothing is promised at this granularity")
     return tuple(found)

@@ -69,4 +69,10 @@ def _bar(
         look |= {"hatch": "//", "alpha": 0.4}
     ax.barh(at, edge if infinite else value, **look)
     text = "∞" if infinite else f"{value:.3g}"
-    ax.annotate(text, (min(value, 0.97 * edge), at), (4, 0), textcoords="offset points", va="center")
+    ax.annotate(
+        text,
+        (min(value, 0.97 * edge), at),
+        (4, 0),
+        textcoords="offset points",
+        va="center",
+    )

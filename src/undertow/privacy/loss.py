@@ -315,14 +315,14 @@ class GDP(Loss):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_square, (self._square,)
 
+    def exact_root(self) -> Fraction | None:
+        """Return mu itself where it is a fraction, else None."""
+        if self._square == math.inf:
+            return None
+        square = Fraction(self._square)
+        root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
+        return root if root**2 == square else None
+
     def __repr__(self) -> str:
-        root = _exact_root(self._square)
+        root = self.exact_root()
         return f"GDP(mu={format_up(self.mu if root is None else root)})"
-
-
-def _exact_root(square: Exact) -> Fraction | None:
-    if square == math.inf:
-        return None
-    square = Fraction(square)
-    root = Fraction(math.isqrt(square.numerator), math.isqrt(square.denominator))
-    return root if root**2 == square else None

@@ -1,0 +1,400 @@
+r"""What every mechanism says of itself: its loss, its exact output law, its sampler.
+
+A mechanism is a frozen description. It reads *values* (query answers, scores, a
+category), never a database: what a database costs is the loss here times the distance
+between the two values, and that product is made by :mod:`undertow.composition`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._numeric import nudge_up
+from undertow.errors import InfiniteLossError, MismatchError
+from undertow.mechanisms.noise.draw import Draw, read_size
+from undertow.privacy.exact import Number, exact, sqrt_up
+from undertow.privacy.loss import Loss
+from undertow.spaces.base import Metric
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    DiscreteMetric,
+    Euclidean,
+    LpNorm,
+    Scaled,
+)
+
+__all__ = [
+    "PRECISE",
+    "AdditiveMechanism",
+    "ChoiceMechanism",
+    "ChoiceSource",
+    "Floats",
+    "Mechanism",
+    "Support",
+    "decimal_up",
+    "norm_factor",
+    "plain",
+    "read_candidates",
+    "read_dimension",
+    "read_vector",
+    "subtract",
+    "to_decimal",
+    "total",
+]
+
+Floats = float | NDArray[np.float64]
+"""A float for one output, an array for an array of outputs."""
+
+# Digits carried where a loss is a logarithm of rationals, and the absolute margin that
+# covers what their rounding and cancellation can lose.
+PRECISE = Context(prec=80)
+_MARGIN = Fraction(1, 10**50)
+
+
+class ChoiceSource(Protocol):
+    """A source that also tosses exact coins and draws uniform integers."""
+
+    @property
+    def name(self) -> str:
+        """How the source names itself in a `Draw`."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the randomness is seeded."""
+
+    def bernoulli_exp(self, x: Fraction, size: int) -> Draw:
+        """Draw 1 with probability ``exp(-x)``, else 0."""
+
+    def geometric(self, scale: Fraction, size: int) -> Draw:
+        """Draw k = 0, 1, ... with probability proportional to ``exp(-k/scale)``."""
+
+    def uniform(self, bound: int, size: int) -> Draw:
+        """Draw integers uniform on 0, ..., bound - 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The set of possible outputs of one coordinate.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends, included where finite.
+    step : Fraction, optional
+        Spacing of a lattice that contains 0; None for an interval of reals.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    step: Fraction | None = None
+
+    def __contains__(self, output: float) -> bool:
+        inside = self.low <= output <= self.high and math.isfinite(output)
+        on_lattice = self.step is None or Fraction(output) % self.step == 0
+        return bool(inside and on_lattice)
+
+
+class Mechanism(ABC):
+    """A frozen description of one randomised answer.
+
+    Notes
+    -----
+    `loss` states what a unit of distance between the *values given* costs. A loss that
+    holds for a whole pipeline does not hold for the mechanism inside it (thesis,
+    Remark A.4), so nothing here can be inferred from a guarantee of the pipeline.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def measure(self) -> str:
+        """What `log_density` is a density of.
+
+        ``"lebesgue"``, ``"counting"``, or ``"mixed"``: Lebesgue inside an interval,
+        counting at its two ends.
+        """
+
+    @abstractmethod
+    def loss(self, metric: Metric) -> Loss:
+        """Return the loss per unit of `metric` between two given values."""
+
+    @abstractmethod
+    def pair_loss(self, first: Any, second: Any) -> Loss:
+        """Return the loss between two given values, exactly or rounded up."""
+
+    @abstractmethod
+    def log_density(self, output: Any, given: Any) -> Floats:
+        """Return the log density of the output law, in the sense of `measure`."""
+
+    @abstractmethod
+    def cdf(self, output: Any, given: Any) -> Floats:
+        """Return the probability that no coordinate exceeds `output`."""
+
+    @abstractmethod
+    def support(self, given: Any) -> Support | tuple[Hashable, ...]:
+        """Return the possible outputs."""
+
+    @abstractmethod
+    def sample(self, values: Any, *, source: Any = None) -> Draw:
+        """Draw an output; with no `source`, from operating-system entropy."""
+
+    def log_pmf(self, output: Any, given: Any) -> Floats:
+        """Return the log probability of an output; discrete laws only."""
+        if self.measure != "counting":
+            raise MismatchError(
+                "a log_pmf must belong to a discrete law, got the "
+                f"{self.measure} law of {type(self).__name__}; use log_density."
+            )
+        return self.log_density(output, given)
+
+
+class AdditiveMechanism(Mechanism):
+    """Independent symmetric noise added to each of `dimension` coordinates.
+
+    Notes
+    -----
+    With one coordinate, an array of outputs is an array of scalars. With k > 1, the
+    last axis of an array of outputs has length k and its law is the joint law.
+    """
+
+    __slots__ = ()
+    dimension: int
+
+    @abstractmethod
+    def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log density of one coordinate's noise."""
+
+    @abstractmethod
+    def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log probability of noise at most `noise`, accurate in the tail."""
+
+    @abstractmethod
+    def accuracy(self, beta: Number) -> float:
+        """Return the error reached with probability at most `beta`, rounded up."""
+
+    @abstractmethod
+    def confidence(self, alpha: Number) -> float:
+        """Return the probability of an error of at least `alpha`, rounded up."""
+
+    def log_density(self, output: ArrayLike, given: ArrayLike) -> Floats:
+        """Return the log density of the output law, in the sense of `measure`."""
+        noise = subtract(output, given, dimension=self.dimension)
+        return total(self.noise_log_density(noise), dimension=self.dimension)
+
+    def cdf(self, output: ArrayLike, given: ArrayLike) -> Floats:
+        """Return the probability that no coordinate exceeds `output`."""
+        noise = subtract(output, given, dimension=self.dimension)
+        return plain(np.exp(total(self.noise_log_cdf(noise), dimension=self.dimension)))
+
+
+class ChoiceMechanism(Mechanism):
+    """A mechanism whose output is one of finitely many candidates."""
+
+    __slots__ = ()
+    measure = "counting"
+    candidates: tuple[Hashable, ...]
+
+    @abstractmethod
+    def pmf(self, given: Any) -> NDArray[np.float64]:
+        """Return the probability of each candidate, in order."""
+
+    @abstractmethod
+    def log_probabilities(self, given: Any) -> NDArray[np.float64]:
+        """Return the log probability of each candidate, in order."""
+
+    def log_density(self, output: Hashable, given: Any) -> float:
+        """Return the log probability of one candidate."""
+        return float(self.log_probabilities(given)[self._position(output)])
+
+    def cdf(self, output: Hashable, given: Any) -> float:
+        """Return the probability of the candidates up to `output`, in their order."""
+        last = self._position(output)
+        return min(1.0, math.fsum(self.pmf(given)[: last + 1].tolist()))
+
+    def support(self, given: Any) -> tuple[Hashable, ...]:
+        """Return the candidates: all of them, whatever was given."""
+        return self.candidates
+
+    def _position(self, output: Hashable) -> int:
+        if output not in self.candidates:
+            raise ValueError(
+                f"output must be one of the {len(self.candidates)} candidates, "
+                f"got {output!r}."
+            )
+        return self.candidates.index(output)
+
+    def _labels(self, indices: NDArray[Any], draw: Draw) -> Draw:
+        labels = np.empty(len(indices), dtype=np.object_)
+        for place, index in enumerate(indices.tolist()):
+            labels[place] = self.candidates[index]
+        return Draw(labels, draw.simulated, draw.source)
+
+
+def read_dimension(dimension: int) -> int:
+    """Read the number of coordinates."""
+    count = read_size(dimension, "dimension")
+    if count == 0:
+        raise ValueError("dimension must be at least 1, got 0.")
+    return count
+
+
+def subtract(
+    output: ArrayLike, given: ArrayLike, *, dimension: int
+) -> NDArray[np.float64]:
+    """Return the noise that leads from `given` to each output."""
+    outputs, start = np.asarray(output, float), np.asarray(given, float)
+    if start.size != dimension or not np.isfinite(start).all():
+        raise MismatchError(
+            f"given must have {dimension} finite coordinates, got {start.size}."
+        )
+    if dimension > 1 and outputs.shape[-1:] != (dimension,):
+        raise MismatchError(
+            f"output must have {dimension} coordinates on its last axis, "
+            f"got shape {outputs.shape}."
+        )
+    return np.asarray(outputs - start.reshape(() if dimension == 1 else dimension))
+
+
+def total(logs: NDArray[np.float64], *, dimension: int) -> Floats:
+    """Add the logs of independent coordinates."""
+    return plain(logs if dimension == 1 else logs.sum(axis=-1))
+
+
+def plain(values: ArrayLike) -> Floats:
+    """Return a float for a single number, else the array."""
+    array = np.asarray(values, dtype=np.float64)
+    return float(array) if array.ndim == 0 else array
+
+
+def read_candidates(candidates: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
+    """Read distinct labels; a whole number n stands for the labels 0, ..., n - 1."""
+    if isinstance(candidates, int):
+        labels: tuple[Hashable, ...] = tuple(range(candidates))
+    else:
+        labels = tuple(candidates)
+    if len(labels) < 2 or len(set(labels)) != len(labels):
+        raise ValueError(
+            "candidates must be at least two distinct labels, "
+            f"got {len(labels)} labels, {len(set(labels))} of them distinct."
+        )
+    return labels
+
+
+def read_vector(
+    values: Any, dimension: int, name: str, *, binary: bool = False
+) -> tuple[Fraction, ...]:
+    """Read `dimension` finite numbers exactly.
+
+    Floats are read as the decimals they show, or, if `binary`, as the binary fractions
+    they are: a lattice point stays a lattice point.
+    """
+    array = np.asarray(values, dtype=np.object_).ravel().tolist()
+    if len(array) != dimension:
+        raise MismatchError(
+            f"{name} must have {dimension} coordinates, got {len(array)}."
+        )
+    return tuple(_signed(value, name, binary) for value in array)
+
+
+def _signed(value: Any, name: str, binary: bool) -> Fraction:
+    if binary and isinstance(value, float) and math.isfinite(value):
+        return Fraction(value)
+    if isinstance(value, str):
+        negative, size = value.strip()[:1] == "-", exact(value.strip(" -"), name)
+    else:
+        negative = value < 0
+        size = exact(-value if negative else value, name)
+    if size == math.inf:
+        raise ValueError(f"{name} must be finite, got {value}.")
+    return -Fraction(size) if negative else Fraction(size)
+
+
+def norm_factor(metric: Metric, *, p: int, dimension: int) -> Fraction:
+    r"""Return the least c with :math:`\|x-y\|_p \le c\,d(x,y)` on real vectors.
+
+    Parameters
+    ----------
+    metric : Metric
+        `AbsoluteDifference` (one coordinate), `LpNorm`, `Euclidean`, or one of them
+        scaled.
+    p : int
+        Order of the norm the mechanism is private in: 1 or 2.
+    dimension : int
+        Number of coordinates k.
+
+    Raises
+    ------
+    InfiniteLossError
+        For the discrete metric: values one step apart may differ by any amount.
+    MismatchError
+        For a metric that does not compare vectors of numbers.
+
+    Notes
+    -----
+    :math:`\|z\|_p \le k^{1/p-1/q}\|z\|_q` for :math:`q \ge p`, with equality at the
+    all-ones vector, and :math:`\|z\|_p \le \|z\|_q` for :math:`q \le p`, with equality
+    at a unit vector. Irrational factors are rounded up.
+    """
+    if isinstance(metric, Scaled) and 0 < metric.factor < math.inf:
+        return norm_factor(metric.base, p=p, dimension=dimension) / Fraction(
+            metric.factor
+        )
+    if isinstance(metric, DiscreteMetric):
+        raise InfiniteLossError(
+            "metric must bound how far apart the given values are, got the discrete "
+            "metric, under which any two reals are neighbours; clip the values first "
+            "and state the loss in AbsoluteDifference or LpNorm.",
+            witness=(0, math.inf),
+            source="thesis, Remark A.4",
+        )
+    q = _order(metric, dimension)
+    if q <= p or dimension == 1:
+        return Fraction(1)
+    return _power_up(dimension, 1 / Fraction(p) - (0 if q == math.inf else 1 / q))
+
+
+def _order(metric: Metric, dimension: int) -> Any:
+    if isinstance(metric, LpNorm):
+        return metric.p if metric.p == math.inf else Fraction(metric.p)
+    if isinstance(metric, Euclidean):
+        return Fraction(2)
+    if isinstance(metric, AbsoluteDifference) and dimension == 1:
+        return Fraction(1)
+    raise MismatchError(
+        f"metric must compare vectors of {dimension} numbers, got {metric.name}; "
+        "use AbsoluteDifference for one coordinate, LpNorm or Euclidean for several."
+    )
+
+
+def _power_up(base: int, exponent: Fraction) -> Fraction:
+    if exponent == 1:
+        return Fraction(base)
+    if exponent == Fraction(1, 2):
+        return Fraction(sqrt_up(base))
+    return Fraction(nudge_up(float(base) ** float(exponent), 8))
+
+
+def to_decimal(value: Fraction) -> Decimal:
+    """Return `value` to 80 digits."""
+    return PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def decimal_up(value: Decimal) -> Fraction:
+    """Turn a loss computed to 80 digits into one that is at least the true loss.
+
+    Notes
+    -----
+    Sums, exponentials and logarithms of :class:`decimal.Decimal` are correctly rounded.
+    A chain of a few thousand of them on numbers below 1e20 loses less than 1e-50.
+    """
+    return max(Fraction(value) + _MARGIN, Fraction(0))

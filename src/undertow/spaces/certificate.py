@@ -1,0 +1,394 @@
+"""Which partition works for which granularity: the table, as objects to attack.
+
+A certificate says how many blocks one protected change touches at most, whether it
+moves each by one step at most, and hence what a release per block costs. Every entry
+of the table is verified by enumeration in the tests; any certificate, built in or
+declared, can be attacked at random with :func:`falsify_certificate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from undertow.errors import IncompatiblePartitionError
+from undertow.spaces.attack import concrete, random_neighbours
+from undertow.spaces.base import Database, Domain, Granularity, View
+from undertow.spaces.domain import Table
+from undertow.spaces.granularity import Group, LTrajectory, Trajectory
+from undertow.spaces.metric import image_or_values
+from undertow.spaces.partition import Partition
+
+__all__ = [
+    "COMPATIBILITY",
+    "Certificate",
+    "Counterexample",
+    "TableRow",
+    "certificate_for",
+    "falsify_certificate",
+]
+
+
+class TableRow(NamedTuple):
+    """One row of the compatibility table.
+
+    `touched` is a number, or the letter it stands for: ``w`` and ``l`` the length of
+    the window, ``m`` the cap on recorded times (twice that for a replaced user), ``d``
+    the most edges a rewired vertex changes, ``k`` all blocks.
+    """
+
+    granularity: str
+    rule: str
+    touched: str
+    nonexpansive: bool
+    source: str
+    note: str = ""
+
+
+_DERIVED = "derived, verified by enumeration"
+_POSITIONS = "one change shifts positions"
+_MOVES = "a record that moves leaves one block and enters another"
+
+#: The table. A rule or granularity of "any" matches everything not listed before it.
+COMPATIBILITY: tuple[TableRow, ...] = (
+    TableRow("any", "data", "k", False, "thesis, Section 4.2", "blocks move with data"),
+    TableRow("unbounded", "value", "1", True, "paper, Section IV-C"),
+    TableRow("bounded", "value", "2", False, "thesis, Proposition A.12", _MOVES),
+    TableRow("edit", "value", "2", True, _DERIVED),
+    TableRow("attribute", "value", "2", False, _DERIVED, _MOVES),
+    TableRow("bounded:ordered", "row position", "1", True, "thesis, Proposition 4.7"),
+    TableRow("bounded-by-id", "row position", "1", True, "thesis, Proposition 4.7"),
+    TableRow("any", "row position", "k", False, _DERIVED, _POSITIONS),
+    TableRow("any", "sorted position", "k", False, _DERIVED, _POSITIONS),
+    TableRow("bounded:ordered", "id", "1", True, "thesis, Proposition 4.7"),
+    TableRow("bounded-by-id", "id", "1", True, "paper, Proposition A.6"),
+    TableRow("unbounded", "id", "1", True, _DERIVED, "ids are stable"),
+    TableRow("edit", "id", "1", True, _DERIVED, "ids are stable"),
+    TableRow("attribute", "id", "1", True, _DERIVED),
+    TableRow("user", "id", "1", True, _DERIVED),
+    TableRow("user:add-remove", "id", "1", True, _DERIVED),
+    TableRow("event", "time", "1", True, _DERIVED, "the time of a point is fixed"),
+    TableRow("event", "user", "1", True, _DERIVED),
+    TableRow(
+        "event",
+        "location",
+        "2",
+        False,
+        _DERIVED,
+        "a point that moves leaves one block and enters another",
+    ),
+    TableRow("event:add-remove", "time", "1", True, _DERIVED),
+    TableRow("event:add-remove", "user", "1", True, _DERIVED),
+    TableRow("event:add-remove", "location", "1", True, _DERIVED),
+    TableRow("event:add-remove", "cluster", "1", True, _DERIVED),
+    TableRow("w-event", "time", "w", True, _DERIVED),
+    TableRow("w-event", "user", "w", True, _DERIVED, "a window may mix users"),
+    TableRow("w-event:single-user", "time", "w", True, _DERIVED),
+    TableRow("w-event:single-user", "user", "1", True, _DERIVED),
+    TableRow("l-trajectory", "time", "l", True, _DERIVED),
+    TableRow("l-trajectory", "user", "1", True, _DERIVED),
+    TableRow("user", "time", "m", True, _DERIVED),
+    TableRow("user", "user", "1", True, _DERIVED),
+    TableRow("user", "location", "k", True, _DERIVED),
+    TableRow("user:add-remove", "time", "m", True, _DERIVED),
+    TableRow("user:add-remove", "user", "1", True, _DERIVED),
+    TableRow("user:add-remove", "location", "k", True, _DERIVED),
+    TableRow("element", "cluster", "1", True, _DERIVED),
+    TableRow("element", "user", "1", True, _DERIVED),
+    TableRow("edge", "vertex pair", "1", True, _DERIVED),
+    TableRow("edge", "vertex", "2", True, "thesis, Example 4.3"),
+    TableRow("node", "vertex pair", "d", True, _DERIVED),
+    TableRow("node", "vertex", "d+1", True, _DERIVED, "the vertex and its neighbours"),
+    TableRow("attribute", "column", "1", True, _DERIVED),
+    TableRow("bounded", "column", "k", True, _DERIVED),
+    TableRow("bounded:ordered", "column", "k", True, _DERIVED),
+    TableRow("bounded-by-id", "column", "k", True, _DERIVED),
+    TableRow("unbounded", "column", "k", True, _DERIVED),
+    TableRow("edit", "column", "k", True, _DERIVED),
+    TableRow("free-lunch", "any", "k", True, _DERIVED),
+    TableRow("local", "any", "k", True, _DERIVED),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a protected change can do to the blocks of a partition.
+
+    Parameters
+    ----------
+    granularity, partition, domain
+        What it is about.
+    blocks : int
+        The number of blocks, k.
+    touched : int
+        The most blocks one change touches.
+    nonexpansive : bool
+        Whether a change moves each block by at most one step inside its image.
+    verdict : str
+        What a release per block, proved private on its block, costs: ``max``,
+        ``window sum`` (the largest sum over that many successive blocks),
+        ``top-n sum``, ``sum`` or ``refuse``.
+    common_verdict : str
+        The same where each release was proved private on the whole domain and reads
+        only its block: non-expansion is then not needed.
+    source : str
+        Where it is stated.
+    note : str
+        Why, in a few words.
+    """
+
+    granularity: Granularity
+    partition: Partition
+    domain: Domain
+    blocks: int
+    touched: int
+    nonexpansive: bool
+    verdict: str
+    common_verdict: str
+    source: str
+    note: str = ""
+
+
+class Counterexample(NamedTuple):
+    """Neighbours that contradict a certificate, and how."""
+
+    reason: str
+    pair: tuple[Database, Database]
+
+
+def certificate_for(
+    granularity: Granularity, partition: Partition, *, domain: Domain
+) -> Certificate:
+    """Return the built-in certificate of a granularity, a rule and a domain.
+
+    Parameters
+    ----------
+    granularity : Granularity
+        What is protected.
+    partition : Partition
+        How the data are cut.
+    domain : Domain
+        On which domain; it need not be enumerable.
+
+    Returns
+    -------
+    Certificate
+        Possibly with the verdict ``refuse``.
+
+    Raises
+    ------
+    IncompatiblePartitionError
+        If the table has no entry: check an enumerated instance instead.
+
+    Notes
+    -----
+    Thesis, Theorems 4.6 and 4.11; paper, Theorems IV.6, IV.12, V.4 and V.6.
+
+    Examples
+    --------
+    >>> from undertow.spaces.granularity import Bounded, Unbounded
+    >>> table, cut = Table(("N", "S", "W")), Partition.by_value()
+    >>> certificate_for(Unbounded(), cut, domain=table).verdict
+    'max'
+    >>> refused = certificate_for(Bounded(), cut, domain=table)
+    >>> refused.verdict, refused.common_verdict
+    ('refuse', 'top-2 sum')
+    """
+    granularity.require_domain(domain)
+    if isinstance(granularity, Trajectory):
+        stands_for = certificate_for(granularity.on(domain), partition, domain=domain)
+        return _renamed(stands_for, granularity)
+    if isinstance(granularity, Group):
+        return _grouped(granularity, partition, domain)
+    if partition.rule == "data":
+        return _refused(granularity, partition, domain)
+    row = _row(granularity, partition, domain)
+    blocks = len(partition.views(domain))
+    touched = min(blocks, _touched(row, granularity, domain, blocks))
+    priced = _verdict(
+        row, granularity, partition, domain=domain, touched=touched, blocks=blocks
+    )
+    return Certificate(
+        granularity,
+        partition,
+        domain,
+        blocks=blocks,
+        touched=touched,
+        nonexpansive=row.nonexpansive,
+        verdict=priced if row.nonexpansive else "refuse",
+        common_verdict=priced,
+        source=row.source,
+        note=row.note,
+    )
+
+
+def falsify_certificate(
+    certificate: Certificate, *, trials: int = 1000, rng: np.random.Generator
+) -> Counterexample | None:
+    """Attack a certificate with random neighbours.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Built in or declared.
+    trials : int
+        How many random pairs to try.
+    rng : numpy.random.Generator
+        The source of randomness.
+
+    Returns
+    -------
+    Counterexample or None
+        None proves nothing.
+
+    Notes
+    -----
+    Values that the domain leaves open are filled with a few examples; neighbours are
+    drawn among the first ones generated.
+    """
+    domain = concrete(certificate.domain)
+    views = certificate.partition.views(domain)
+    for _ in range(trials):
+        pair = random_neighbours(domain, certificate.granularity, rng=rng)
+        if pair is None:
+            continue
+        reason = _contradiction(certificate, pair, domain=domain, views=views)
+        if reason:
+            return Counterexample(reason, pair)
+    return None
+
+
+def _contradiction(
+    certificate: Certificate,
+    pair: tuple[Database, Database],
+    *,
+    domain: Domain,
+    views: tuple[View, ...],
+) -> str:
+    moved = []
+    for at, view in enumerate(views):
+        ours, theirs = (view.apply(database, domain) for database in pair)
+        if ours != theirs:
+            moved.append((at, ours, theirs, image_or_values(view, domain)))
+    if len(moved) > certificate.touched:
+        return f"{len(moved)} blocks differ"
+    for at, ours, theirs, image in moved if certificate.nonexpansive else ():
+        if not certificate.granularity.are_neighbours(ours, theirs, image):
+            return f"block {at} moves by more than one step"
+    return ""
+
+
+def _family(granularity: Granularity) -> str:
+    """Return the name without its numbers: ``w-event:3`` -> ``w-event``."""
+    parts = granularity.name.split(":")
+    kept = [part for part in parts if not part.isdigit() and "=" not in part]
+    return ":".join(part for part in kept if part not in ("periodic", "recorded"))
+
+
+def _row(granularity: Granularity, partition: Partition, domain: Domain) -> TableRow:
+    family, rule = _family(granularity), partition.rule
+    if _is_whole(partition, domain):
+        return TableRow(family, rule, "1", True, "one block that holds everything")
+    rule = "id" if rule == "random" else rule
+    for row in COMPATIBILITY:
+        if row.granularity in (family, "any") and row.rule in (rule, "any"):
+            if rule == "row position" and getattr(domain, "free_ids", False):
+                return row._replace(touched="k", nonexpansive=False, note=_POSITIONS)
+            return row
+    raise IncompatiblePartitionError(
+        f"the table must list {granularity.name} cut by {partition.rule}, got no such "
+        "row; check an enumerated instance with is_compatible and is_nonexpansive.",
+        source="thesis, Section 4.2",
+    )
+
+
+def _is_whole(partition: Partition, domain: Domain) -> bool:
+    """Return whether there is one block and it shows the whole database."""
+    views = partition.views(domain)
+    covers = isinstance(domain, Table) and getattr(views[0], "covers", None)
+    return len(views) == 1 and bool(covers and covers(domain))
+
+
+def _touched(row: TableRow, granularity: Any, domain: Any, blocks: int) -> int:
+    if row.touched in ("w", "l"):
+        return int(granularity.w if row.touched == "w" else granularity.length)
+    if row.touched == "m" and granularity.max_times is not None:
+        # Old and new times of a replaced user may be disjoint.
+        return int(granularity.max_times * (1 if granularity.add_remove else 2))
+    if row.touched in ("d", "d+1"):
+        # Old and new neighbours of a rewired vertex may be disjoint.
+        changed = min(2 * domain.degree_cap, domain.vertices - 1)
+        return int(changed + (row.touched == "d+1"))
+    return blocks if row.touched in ("k", "m") else int(row.touched)
+
+
+def _verdict(
+    row: TableRow,
+    granularity: Granularity,
+    partition: Partition,
+    *,
+    domain: Domain,
+    touched: int,
+    blocks: int,
+) -> str:
+    if touched <= 1:
+        return "max"
+    by_window = row.rule == "time" and row.touched in ("w", "l")
+    if by_window and _windowed(granularity, domain) and _successive(partition):
+        return "window sum"
+    everything = touched == blocks and not row.touched.isdigit()
+    return "sum" if everything else f"top-{touched} sum"
+
+
+def _windowed(granularity: Granularity, domain: Domain) -> bool:
+    """Return whether the changed times must lie within one window."""
+    return not isinstance(granularity, LTrajectory) or granularity.moves_gaps(domain)
+
+
+def _successive(partition: Partition) -> bool:
+    """Return whether the blocks are single times, in order."""
+    blocks = partition.blocks
+    if blocks is None:
+        return True
+    times = [time for block in blocks for time in block]
+    return len(times) == len(blocks) and times == sorted(times)
+
+
+def _renamed(certificate: Certificate, granularity: Granularity) -> Certificate:
+    return replace(certificate, granularity=granularity)
+
+
+def _refused(
+    granularity: Granularity, partition: Partition, domain: Domain
+) -> Certificate:
+    return Certificate(
+        granularity,
+        partition,
+        domain,
+        blocks=0,
+        touched=0,
+        nonexpansive=False,
+        verdict="refuse",
+        common_verdict="refuse",
+        source="thesis, Section 4.2",
+        note=f"blocks computed from the data: {partition.reason}",
+    )
+
+
+def _grouped(group: Group, partition: Partition, domain: Domain) -> Certificate:
+    # A step of a group is at most `size` steps of the base.
+    base = certificate_for(group.base, partition, domain=domain)
+    touched = min(base.blocks, base.touched * group.size)
+    priced = "max" if touched <= 1 else f"top-{touched} sum"
+    if base.common_verdict == "refuse":
+        priced = "refuse"
+    return replace(
+        base,
+        granularity=group,
+        touched=touched,
+        verdict=priced if base.nonexpansive else "refuse",
+        common_verdict=priced,
+        note=f"{group.size} steps of {group.base.name}",
+    )

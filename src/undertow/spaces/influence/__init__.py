@@ -1,0 +1,64 @@
+"""Influence: how far each column moves under each change class, domain by domain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from undertow.errors import VacuousGranularityError
+from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.domain import Graph, Rows, Stream, Table
+from undertow.spaces.granularity import Trajectory
+from undertow.spaces.influence.finite import finite_family
+from undertow.spaces.influence.graph import graph_family
+from undertow.spaces.influence.rows import rows_family
+from undertow.spaces.influence.runs import listed
+from undertow.spaces.influence.stream import stream_family
+from undertow.spaces.influence.table import table_family
+
+__all__ = ["family_for"]
+
+
+def family_for(
+    domain: Domain, target: Granularity, *, columns: tuple[Column, ...]
+) -> ChangeFamily:
+    """Return the change classes of `target` on `domain`; see ``change_family``."""
+    target.require_domain(domain)
+    if isinstance(target, Trajectory):
+        target = target.on(domain)
+    if not _has_neighbours(domain, target):
+        return listed([Row(Change("none", "no change: there is one database"), {})])
+    family = _structural(domain, target, columns)
+    if family is None:
+        family = finite_family(domain, target, columns=columns)
+    return family
+
+
+def _structural(
+    domain: Domain, target: Granularity, columns: tuple[Column, ...]
+) -> ChangeFamily | None:
+    if isinstance(domain, Table):
+        return table_family(domain, target, columns=columns)
+    if isinstance(domain, Rows):
+        return rows_family(domain, target, columns=columns)
+    if isinstance(domain, Stream):
+        return stream_family(domain, target, columns=columns)
+    if isinstance(domain, Graph):
+        return graph_family(domain, target, columns=columns)
+    return None
+
+
+def _has_neighbours(domain: Domain, target: Granularity) -> bool:
+    """Return False on a domain of one database; raise if several have no neighbour."""
+    known: Any = getattr(target, "components", None)
+    found = None if known is None else known(domain)
+    if found is None or found.has_edges:
+        return True
+    if domain.count() == 1:
+        return False
+    raise VacuousGranularityError(
+        f"target must have neighbours in the domain, got {target.name}, which has none "
+        "here and would be satisfied by publishing the data; choose a granularity "
+        "that allows a change.",
+        source="paper, Example III.4",
+    )

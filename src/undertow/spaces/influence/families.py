@@ -1,0 +1,134 @@
+"""Families made of others: either of several, or several changes at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from undertow.privacy.exact import Exact
+from undertow.privacy.extended import ext_scale
+from undertow.spaces.change import (
+    Change,
+    ChangeFamily,
+    Charge,
+    FrontPoint,
+    Maximum,
+    Row,
+)
+from undertow.spaces.influence.runs import front_of
+
+__all__ = ["Grow", "RepeatedFamily", "UnionFamily"]
+
+Grow = Callable[[Exact, Exact], Exact]
+"""The influence of several changes, from the influence of one and their number."""
+
+
+class UnionFamily(ChangeFamily):
+    """Changes of any one of several families, over the same columns."""
+
+    def __init__(self, parts: Sequence[ChangeFamily]) -> None:
+        self.parts = tuple(parts)
+        self.tight = all(part.tight for part in parts)
+        self.mixes = any(part.mixes for part in parts)
+        self.notes = tuple(dict.fromkeys(n for part in parts for n in part.notes))
+
+    def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
+        """Return the largest maximum of the parts; the first among equals."""
+        return max(
+            (part.maximise(charges, coordinate=coordinate) for part in self.parts),
+            key=lambda top: (top.value, top.tight),
+        )
+
+    def pareto(
+        self, charges: Sequence[Charge], *, coordinates: int
+    ) -> tuple[FrontPoint, ...]:
+        """Return the points of all parts that none beats in all coordinates."""
+        points: dict[tuple[Exact, ...], FrontPoint] = {}
+        for part in self.parts:
+            for point in part.pareto(charges, coordinates=coordinates):
+                held = points.get(point.values)
+                if held is None or (point.tight and not held.tight):
+                    points[point.values] = point
+        return tuple(points[values] for values in front_of(points))
+
+
+class RepeatedFamily(ChangeFamily):
+    r"""Up to `times` changes of another family at once.
+
+    Parameters
+    ----------
+    base : ChangeFamily
+        What one change is.
+    times : int or inf
+        How many of them.
+    capped : mapping of int to callable
+        Columns whose distance does not grow in proportion (a discrete unit, groups):
+        the influence of `times` changes as a function of the influence of one.
+    tight : bool
+        Whether `times` equal changes fit into the domain.
+
+    Notes
+    -----
+    By the triangle inequality the influence of several changes is at most the sum of
+    theirs, so it is at most :math:`\sum_\kappa n_\kappa a_j(\kappa)` with
+    :math:`\sum_\kappa n_\kappa \le g`. Prices are convex, a convex function on this
+    simplex is largest at a corner, hence :math:`g` equal changes are the worst case.
+    Columns in `capped` are charged at their largest influence, beside the corner.
+    """
+
+    mixes = True
+
+    def __init__(
+        self,
+        base: ChangeFamily,
+        times: Exact,
+        *,
+        capped: Mapping[int, Grow],
+        tight: bool,
+    ) -> None:
+        self.base, self.times, self.capped = base, times, dict(capped)
+        self.tight = base.tight and tight and not capped
+        self.notes = base.notes
+        self._largest: dict[int, Exact] = {}
+
+    def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
+        """Return the corner maximum, plus the capped columns at their largest."""
+        free = [c for c in charges if c.columns[0] not in self.capped]
+        fixed = [c for c in charges if c.columns[0] in self.capped]
+        top = self.base.maximise([self._scaled(c) for c in free], coordinate=coordinate)
+        constant: Exact = 0
+        for charge in fixed:
+            cost = charge.price((self._cap(charge.columns[0]),))[coordinate]
+            constant = math.inf if math.inf in (constant, cost) else constant + cost
+        value = math.inf if math.inf in (top.value, constant) else top.value + constant
+        return Maximum(value, self._row(top.row), self.tight and top.tight)
+
+    def _scaled(self, charge: Charge) -> Charge:
+        def price(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
+            return charge.price(tuple(self._grown(a) for a in influences))
+
+        return Charge(charge.columns, price)
+
+    def _grown(self, influence: Exact) -> Exact:
+        return ext_scale(self.times, influence)
+
+    def _cap(self, column: int) -> Exact:
+        if column not in self._largest:
+            one = self.base.maximise([Charge((column,), lambda a: a)]).value
+            self._largest[column] = self.capped[column](one, self.times)
+        return self._largest[column]
+
+    def _row(self, row: Row) -> Row:
+        influences = {
+            j: self._cap(j) if j in self.capped else self._grown(a)
+            for j, a in row.influences.items()
+        }
+        for j in self.capped:
+            influences[j] = self._cap(j)
+        change = replace(
+            row.change,
+            summary=f"{self.times} times: {row.change.summary}",
+            details=(*row.change.details, ("times", self.times)),
+        )
+        return Row(Change(change.kind, change.summary, change.details), influences)

@@ -1,0 +1,300 @@
+r"""Change classes of graphs: one edge, or one rewired vertex.
+
+Edge target: one class per pair of vertices; with one view per vertex the worst pair is
+the two heaviest vertices. Node target: vertex :math:`v` goes from neighbours :math:`A`
+to :math:`B`. Its own degree moves by :math:`k = ||A| - |B||`, every vertex of
+:math:`A \triangle B` by one. Under a cap :math:`\theta` on degrees
+
+.. math:: |A \triangle B| \le \min(2\theta - k, n - 1), \qquad
+          |A \triangle B| \equiv k \pmod 2,
+
+and every such pair of sets occurs, all other vertices being otherwise isolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from undertow.errors import MismatchError
+from undertow.privacy.exact import Exact, sqrt_up
+from undertow.spaces.base import Granularity
+from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.domain import Graph
+from undertow.spaces.granularity import Edge, FreeLunch, Group, Node
+from undertow.spaces.influence.families import RepeatedFamily, UnionFamily
+from undertow.spaces.influence.node import NodeFamily, NodeSight
+from undertow.spaces.influence.pairs import PairColumn, PairFamily
+from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
+from undertow.spaces.influence.runs import listed
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    Euclidean,
+    LpNorm,
+    SymmetricDifference,
+)
+from undertow.spaces.view import (
+    CliqueCount,
+    Degree,
+    Identity,
+    IncidentEdges,
+    VertexPairs,
+)
+
+__all__ = ["graph_family"]
+
+
+def graph_family(
+    domain: Graph, target: Granularity, *, columns: Sequence[Column]
+) -> ChangeFamily | None:
+    """Return the change classes of graphs; None where no formula is known."""
+    plain = [reduce_column(column, domain) for column in columns]
+    for column in plain:
+        _require_unit(column, domain)
+    return _family(domain, target, plain)
+
+
+def _family(
+    domain: Graph, target: Granularity, plain: Sequence[Reduced]
+) -> ChangeFamily | None:
+    if isinstance(target, Edge):
+        return _edges(domain, plain)
+    if isinstance(target, Node):
+        return _nodes(domain, plain)
+    if isinstance(target, FreeLunch):
+        return _everything(domain, plain)
+    if isinstance(target, Group):
+        one = _family(domain, target.base, plain)
+        if one is None:
+            return None
+        capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
+        # The same edge cannot change twice, so equal changes are only a bound.
+        return RepeatedFamily(one, target.size, capped=capped, tight=False)
+    return None
+
+
+def _require_unit(column: Reduced, domain: Graph) -> None:
+    unit = column.unit
+    if not isinstance(unit, Granularity):
+        return
+    if column.setting == "common" or column.view.image(domain) is not None:
+        unit.require_domain(domain)
+    elif not isinstance(unit, FreeLunch):
+        raise MismatchError(
+            f"unit must be a metric on numbers for {column.view.name} in the view "
+            f"setting, got {unit.name}; use AbsoluteDifference or a norm, or state the "
+            "claim in the common setting."
+        )
+
+
+def _known(column: Reduced) -> bool:
+    """Return whether the unit measures what the view shows."""
+    unit, view = column.unit, column.view
+    if isinstance(unit, FreeLunch | Edge | Node):
+        return True
+    if column.setting == "common":
+        return isinstance(unit, SymmetricDifference)
+    if isinstance(view, Degree):
+        return isinstance(unit, AbsoluteDifference)
+    if isinstance(view, CliqueCount):
+        return isinstance(unit, LpNorm | Euclidean)
+    return isinstance(unit, SymmetricDifference)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sights:
+    """Columns by what they look at."""
+
+    vertex: dict[int, list[int]]
+    pairs: dict[tuple[int, int], list[int]]
+    whole: dict[int, Exact]
+
+
+def _edge_sights(domain: Graph, plain: Sequence[Reduced]) -> _Sights:
+    sights = _Sights({}, {}, {})
+    for j, column in enumerate(plain):
+        view = column.view
+        if isinstance(view, Degree | IncidentEdges):
+            sights.vertex.setdefault(view.vertex, []).append(j)
+        elif isinstance(view, VertexPairs):
+            for pair in view.pairs:
+                sights.pairs.setdefault(pair, []).append(j)
+        else:
+            sights.whole[j] = _one_edge(column, domain)
+    return sights
+
+
+def _one_edge(column: Reduced, domain: Graph) -> Exact:
+    """Return the influence of one edge that the view sees."""
+    if not _known(column):
+        return column.finish(math.inf)
+    if isinstance(column.view, CliqueCount):
+        shared = domain.degree_cap - 1
+        counts = [
+            math.comb(shared, size - 2) for size in range(3, column.view.max_size + 1)
+        ]
+        return _cliques(column, counts)
+    return column.finish(1)
+
+
+def _cliques(column: Reduced, counts: Sequence[int], *, steps: Exact = 1) -> Exact:
+    """Return the size of a change of clique counts in the unit of the column."""
+    if not any(counts):
+        return 0
+    unit = column.unit
+    if isinstance(unit, FreeLunch | Node):
+        return column.finish(1)
+    if isinstance(unit, Edge | SymmetricDifference):
+        return column.finish(steps)
+    assert isinstance(unit, LpNorm | Euclidean)
+    order = 2 if isinstance(unit, Euclidean) else unit.p
+    if order == 1:
+        return column.finish(sum(counts))
+    if order == math.inf:
+        return column.finish(max(counts))
+    if order == 2:
+        return column.finish(_rational(sqrt_up(sum(n * n for n in counts))))
+    return column.finish(sum(counts))  # every norm is at most the sum
+
+
+def _rational(value: float) -> Exact:
+    from fractions import Fraction
+
+    return Fraction(value)
+
+
+def _edges(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
+    sights = _edge_sights(domain, plain)
+    loose = [
+        isinstance(c.view, CliqueCount)
+        and isinstance(c.unit, LpNorm)
+        and c.unit.p not in (1, 2, math.inf)
+        for c in plain
+    ]
+    tight = all(column.faithful for column in plain) and not any(loose)
+    parts: list[ChangeFamily] = [_vertex_pairs(domain, plain, sights, tight)]
+    if sights.pairs:
+        rows = [_pair_row(plain, sights, pair) for pair in sorted(sights.pairs)]
+        parts.append(listed(rows, tight=tight))
+    return parts[0] if len(parts) == 1 else UnionFamily(parts)
+
+
+def _vertex_pairs(
+    domain: Graph, plain: Sequence[Reduced], sights: _Sights, tight: bool
+) -> PairFamily:
+    own = sorted(sights.vertex)
+    others = domain.vertices - len(own)
+    free = next((v for v in range(domain.vertices) if v not in sights.vertex), None)
+    names = own + ([] if free is None else [free])
+    position = {vertex: at for at, vertex in enumerate(own)}
+    columns: dict[int, PairColumn] = {}
+    for j, column in enumerate(plain):
+        if isinstance(column.view, Degree | IncidentEdges):
+            one = _one_edge(column, domain)
+            columns[j] = PairColumn([position[column.view.vertex]], one, 0, 0)
+        elif j in sights.whole:
+            moved = sights.whole[j]
+            columns[j] = PairColumn(range(len(names)), moved, moved, moved)
+        else:
+            columns[j] = PairColumn((), 0, 0, 0)
+    twice = [False] * len(own) + ([] if free is None else [others > 1])
+
+    def describe(first: int, second: int) -> Change:
+        one, two = sorted((names[first], names[second]))
+        if one == two:
+            two = next(v for v in range(one + 1, domain.vertices) if v not in position)
+        return _edge_change(one, two)
+
+    return PairFamily(
+        len(names), twice=twice, columns=columns, describe=describe, tight=tight
+    )
+
+
+def _edge_change(one: int, two: int) -> Change:
+    words = f"add or remove the edge between vertices {one} and {two}"
+    return Change("edge", words, (("vertices", (one, two)),))
+
+
+def _pair_row(
+    plain: Sequence[Reduced], sights: _Sights, pair: tuple[int, int]
+) -> Row:
+    influences: dict[int, Exact] = dict(sights.whole)
+    seen = [j for vertex in pair for j in sights.vertex.get(vertex, ())]
+    for j in (*seen, *sights.pairs[pair]):
+        known = _known(plain[j])
+        influences[j] = plain[j].finish(1 if known else math.inf)
+    return Row(_edge_change(*pair), {j: a for j, a in influences.items() if a})
+
+
+def _nodes(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
+    sights = [_node_sight(column, domain) for column in plain]
+    tight = all(column.faithful for column in plain)
+    tight = tight and all(sight.exact for sight in sights)
+    return NodeFamily(
+        domain.vertices, domain.degree_cap, columns=dict(enumerate(sights)), tight=tight
+    )
+
+
+def _node_sight(column: Reduced, domain: Graph) -> NodeSight:
+    view, unit = column.view, column.unit
+    counts_edges = isinstance(unit, Edge | SymmetricDifference)
+    rate = "once" if isinstance(unit, FreeLunch | Node) else "edges"
+    if not _known(column):
+        return NodeSight(column, _vertex(view), "lost", exact=True)
+    if isinstance(view, Identity):
+        return NodeSight(column, None, rate)
+    if isinstance(view, IncidentEdges):
+        return NodeSight(column, view.vertex, rate)
+    if isinstance(view, Degree):
+        return NodeSight(column, view.vertex, "once" if rate == "once" else "degree")
+    if isinstance(view, VertexPairs):
+        return NodeSight(column, None, rate, exact=False)
+    assert isinstance(view, CliqueCount)
+    counts = [
+        math.comb(domain.degree_cap, size - 1) for size in range(3, view.max_size + 1)
+    ]
+    if counts_edges and any(counts):
+        return NodeSight(column, None, "edges", exact=False)
+    moved = _cliques(column, counts)
+    return NodeSight(column, None, "fixed", fixed=moved, exact=False)
+
+
+def _vertex(view: object) -> int | None:
+    return view.vertex if isinstance(view, Degree | IncidentEdges) else None
+
+
+def _everything(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
+    """Return one class: the largest influence of each column on its own."""
+    n, cap = domain.vertices, domain.degree_cap
+    influences: dict[int, Exact] = {}
+    for j, column in enumerate(plain):
+        value = _largest(column, n, cap)
+        if value:
+            influences[j] = value
+    row = Row(Change("all", "replace the whole graph"), influences)
+    discrete = all(c.is_discrete and isinstance(c.view, Identity) for c in plain)
+    return listed([row], tight=discrete)
+
+
+def _largest(column: Reduced, n: int, cap: int) -> Exact:
+    view, unit = column.view, column.unit
+    if not _known(column):
+        return math.inf
+    if isinstance(view, CliqueCount):
+        sizes = range(3, view.max_size + 1)
+        counts = [n * math.comb(cap, size - 1) // size for size in sizes]
+        return _cliques(column, counts, steps=min(math.comb(n, 2), n * cap))
+    if isinstance(unit, FreeLunch):
+        return column.finish(1)
+    if isinstance(view, Degree):
+        return column.finish(1 if isinstance(unit, Node) else cap)
+    edges = min(math.comb(n, 2), n * cap)
+    if isinstance(view, IncidentEdges):
+        edges = min(n - 1, 2 * cap)
+    elif isinstance(view, VertexPairs):
+        edges = len(view.pairs)
+    if isinstance(unit, Node):
+        # Detach all cover vertices one by one, then attach them again.
+        edges = min(edges, max(1, 2 * (n - 1)))
+    return column.finish(edges)

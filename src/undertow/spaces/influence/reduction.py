@@ -1,0 +1,239 @@
+"""Columns brought to the few forms whose influence is known.
+
+A column may wrap a plain one: a scaled unit, a group, a declared map after a view. Each
+wrapping is a monotone function of the plain influence, kept as a short list of steps.
+What cannot be reduced is replaced by a bound: infinite in the view setting, the
+distance of the pair itself in the common setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from undertow.privacy.exact import Exact
+from undertow.privacy.extended import ext_scale
+from undertow.spaces.base import Domain, Metric, View
+from undertow.spaces.change import Column, Setting
+from undertow.spaces.granularity import Attribute, FreeLunch, Group, Local, Trajectory
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    DiscreteMetric,
+    Euclidean,
+    LpNorm,
+    Pullback,
+    Quotient,
+    Scaled,
+    ZeroMetric,
+)
+from undertow.spaces.view import (
+    At,
+    Cells,
+    Chain,
+    Clip,
+    CliqueCount,
+    Degree,
+    Identity,
+    Ids,
+    IncidentEdges,
+    Lipschitz,
+    Locations,
+    Project,
+    RandomBlock,
+    RowPosition,
+    Select,
+    SortedPosition,
+    Times,
+    Truncate,
+    Users,
+    VertexPairs,
+    Window,
+    declared_stretch,
+)
+
+__all__ = ["Reduced", "grow", "reduce_column"]
+
+Step = tuple[str, Exact]
+"""``("scale", factor)``, ``("cap", most)`` or ``("ceil", size)``."""
+
+_PLAIN: dict[str, tuple[type[View], ...]] = {
+    "table": (Identity, Select, Project),
+    "rows": (Identity, Ids, RandomBlock, RowPosition, SortedPosition, Project),
+    "stream": (Identity, At, Window, Times, Users, Cells, Locations),
+    "graph": (Identity, Degree, IncidentEdges, VertexPairs, CliqueCount),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """A plain column and what to do with its influence.
+
+    Parameters
+    ----------
+    view, unit, setting
+        The plain column; `unit` is :class:`FreeLunch` for every discrete unit.
+    steps : tuple of Step
+        Applied in order.
+    faithful : bool
+        Whether the result is the exact influence; otherwise an upper bound.
+    """
+
+    view: View
+    unit: Metric
+    setting: Setting
+    steps: tuple[Step, ...] = ()
+    faithful: bool = True
+
+    def finish(self, influence: Exact) -> Exact:
+        """Return the influence of the wrapped column.
+
+        Examples
+        --------
+        >>> plain = Reduced(Identity(), FreeLunch(), "view", (("scale", 3),))
+        >>> plain.finish(1), plain.finish(0)
+        (3, 0)
+        """
+        for kind, value in self.steps:
+            if kind == "scale":
+                influence = ext_scale(value, influence)
+            elif kind == "cap":
+                influence = min(influence, value)
+            elif influence != math.inf:
+                influence = math.ceil(Fraction(influence) / Fraction(value))
+        return influence
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether any change costs the same."""
+        return isinstance(self.unit, FreeLunch)
+
+    @property
+    def additive(self) -> bool:
+        """Whether several changes cost the sum of their influences."""
+        return not self.is_discrete and all(kind == "scale" for kind, _ in self.steps)
+
+
+def grow(column: Reduced) -> Callable[[Exact, Exact], Exact]:
+    """Return how the largest influence of a column grows with the number of changes."""
+    if column.is_discrete:
+        return lambda influence, times: influence
+    return lambda influence, times: ext_scale(times, influence)
+
+
+def reduce_column(column: Column, domain: Domain) -> Reduced:
+    """Bring a column to a plain one on `domain`.
+
+    Raises
+    ------
+    MismatchError, ValueError
+        If the view does not fit the domain.
+    """
+    column.view.require_domain(domain)
+    start = Reduced(column.view, column.unit, column.setting)
+    return _reduce_view(_reduce_unit(start, domain), domain)
+
+
+def _reduce_unit(column: Reduced, domain: Domain) -> Reduced:
+    unit = column.unit
+    if isinstance(unit, ZeroMetric):
+        return _then(replace(column, unit=FreeLunch()), ("cap", 0), faithful=True)
+    if isinstance(unit, DiscreteMetric | Local | FreeLunch):
+        return replace(column, unit=FreeLunch())
+    if isinstance(unit, Trajectory):
+        return replace(column, unit=unit.on(domain))
+    if isinstance(unit, Scaled):
+        inner = _reduce_unit(replace(column, unit=unit.base), domain)
+        return _then(inner, ("scale", unit.factor), faithful=True)
+    if isinstance(unit, Group):
+        return _reduce_group(column, unit, domain)
+    if isinstance(unit, Pullback):
+        return _reduce_pullback(column, unit, domain)
+    if isinstance(unit, Quotient) and isinstance(column.view, Identity):
+        inner = replace(column, unit=unit.base, view=unit.view, setting="common")
+        return _reduce_unit(inner, domain)
+    return column
+
+
+def _reduce_group(column: Reduced, unit: Group, domain: Domain) -> Reduced:
+    inner = _reduce_unit(replace(column, unit=unit.base), domain)
+    if column.setting == "common" and isinstance(inner.unit, Attribute):
+        # A quotient path may jump between its steps; a group of steps may not.
+        return replace(inner, faithful=False)
+    if inner.is_discrete:
+        return inner
+    return _then(inner, ("ceil", unit.size), faithful=True)
+
+
+def _reduce_pullback(column: Reduced, unit: Pullback, domain: Domain) -> Reduced:
+    if column.setting == "view":
+        view = unit.view
+        if not isinstance(column.view, Identity):
+            view = Chain(column.view, unit.view)
+        return _reduce_unit(replace(column, view=view, unit=unit.base), domain)
+    pulled = replace(column, view=unit.view, unit=unit.base, setting="view")
+    return replace(_reduce_unit(pulled, domain), faithful=False)
+
+
+def _reduce_view(column: Reduced, domain: Domain) -> Reduced:
+    view = column.view
+    if isinstance(view, _PLAIN.get(domain.kind, (Identity,))):
+        return _reduce_number(column, domain)
+    if isinstance(view, Lipschitz | Clip | Truncate):
+        view = Chain(Identity(), view)
+    if not isinstance(view, Chain):
+        return _unknown(column)
+    if column.setting == "common":
+        # A coarser view has the smaller quotient distance.
+        inner = replace(column, view=view.first, faithful=False)
+        return _reduce_view(inner, domain)
+    return _reduce_chain(column, view, domain)
+
+
+def _reduce_chain(column: Reduced, view: Chain, domain: Domain) -> Reduced:
+    between: list[Metric] = [column.unit]
+    if isinstance(view.second, Lipschitz):
+        between.insert(0, view.second.unit_from)
+    for unit in between:
+        factor = declared_stretch(view.second, unit, column.unit)
+        if factor == math.inf:
+            continue
+        start = Reduced(view.first, unit, "view")
+        inner = _reduce_view(_reduce_unit(start, domain), domain)
+        steps: tuple[Step, ...] = (*inner.steps, ("scale", factor))
+        if isinstance(view.second, Clip) and isinstance(unit, AbsoluteDifference):
+            steps = (*steps, ("cap", _width(view.second)))
+        return replace(inner, steps=(*steps, *column.steps), faithful=False)
+    return _unknown(column)
+
+
+def _width(clip: Clip) -> Exact:
+    if math.inf in (clip.high, -clip.low):
+        return math.inf
+    return Fraction(clip.high) - Fraction(clip.low)
+
+
+def _reduce_number(column: Reduced, domain: Domain) -> Reduced:
+    """Read norms of single numbers as absolute differences."""
+    number = isinstance(column.view, Degree) or (
+        isinstance(column.view, Select) and column.view.statistic == "count"
+    )
+    if number and isinstance(column.unit, LpNorm | Euclidean):
+        return replace(column, unit=AbsoluteDifference())
+    return column
+
+
+def _unknown(column: Reduced) -> Reduced:
+    if column.setting == "common":
+        return replace(column, view=Identity(), setting="view", faithful=False)
+    lost: tuple[Step, ...] = (("scale", math.inf),)
+    return Reduced(Identity(), FreeLunch(), "view", (*lost, *column.steps), False)
+
+
+def _then(column: Reduced, step: Step, *, faithful: bool) -> Reduced:
+    return replace(
+        column,
+        steps=(*column.steps, step),
+        faithful=column.faithful and faithful,
+    )

@@ -1,0 +1,181 @@
+"""What can happen to one cell: pairs of locations, grouped by the views that see them.
+
+A cell changes from one location, or the gap, to another. A view of some locations sees
+only those; the rest looks like gaps to it. Locations that the same views see are
+interchangeable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from undertow.spaces.domain import Stream
+from undertow.spaces.granularity import Element
+from undertow.spaces.influence.stream_units import Flags, StreamSight
+
+__all__ = ["Mode", "Palette", "palettes"]
+
+Mode = Literal["replace", "add-remove", "relocate", "element"]
+"""Any change of a cell; events that come and go; other locations at the same times; the
+content of one cluster."""
+
+# Different ways of changing a cell up to which they are compared one by one.
+_COMPARED_STEPS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """What a cell of one change class can do, column by column.
+
+    Parameters
+    ----------
+    label : str
+        In words, where it matters.
+    choices : tuple of tuple of Flags
+        For each way of changing a cell that no other beats, the flags of all columns.
+    exact : bool
+        Whether the choices are known to exist in the domain.
+    """
+
+    label: str
+    choices: tuple[tuple[Flags, ...], ...]
+    exact: bool
+
+    def together(self) -> tuple[Flags, ...]:
+        """Return the worst flags of each column, as if one choice had them all."""
+        return tuple(_worst(flags) for flags in zip(*self.choices, strict=True))
+
+    @property
+    def single(self) -> bool:
+        """Whether one choice is the worst for all columns."""
+        return self.exact and len(self.choices) <= 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """Locations that the same columns see; `number` counts them."""
+
+    seen: tuple[bool, ...]
+    cluster: Hashable
+    number: int
+
+
+def palettes(
+    domain: Stream, sights: Sequence[StreamSight], mode: Mode
+) -> list[Palette]:
+    """Return what can happen to a cell; one palette per cluster in element mode."""
+    sets = list(dict.fromkeys(sight.values for sight in sights))
+    by_cluster = mode == "element" or any(isinstance(s.unit, Element) for s in sights)
+    kinds = _kinds(domain, sets, by_cluster=by_cluster)
+    exact = domain.values is not None or sets in ([None], [])
+    groups: list[tuple[str, list[_Kind]]] = [("", kinds)]
+    if mode == "element":
+        labels = domain.cluster_labels
+        groups = [
+            (f" of cluster {label!r}", [k for k in kinds if k.cluster == label])
+            for label in labels
+        ]
+    position = {values: at for at, values in enumerate(sets)}
+    matters = [_matters([s for s in sights if s.values == values]) for values in sets]
+    order = [position[sight.values] for sight in sights]
+    found = []
+    for label, members in groups:
+        steps = _steps(members, gap=not domain.regular, mode=mode)
+        choices, complete = _choices(steps, matters)
+        spread = tuple(tuple(flags[at] for at in order) for flags in choices)
+        if any(choices):
+            found.append(Palette(label, spread, exact and complete))
+    return found or [Palette("", (tuple(Flags(0) for _ in sights),), True)]
+
+
+def _kinds(
+    domain: Stream,
+    sets: Sequence[frozenset[Hashable] | None],
+    *,
+    by_cluster: bool,
+) -> list[_Kind]:
+    if domain.values is None:
+        named = sorted({v for s in sets if s is not None for v in s}, key=repr)
+        # At least two locations exist; which others do is left open.
+        values: list[Hashable] = [*named, _Other(1), _Other(2)]
+    else:
+        values = list(domain.values)
+    counts: dict[tuple[tuple[bool, ...], Hashable], int] = {}
+    for value in values:
+        seen = tuple(s is None or value in s for s in sets)
+        cluster = domain.cluster_of(value) if by_cluster and domain.clusters else None
+        counts[seen, cluster] = counts.get((seen, cluster), 0) + 1
+    return [_Kind(seen, cluster, n) for (seen, cluster), n in counts.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    number: int
+
+
+Step = tuple[_Kind, _Kind | None]
+
+
+def _steps(kinds: Sequence[_Kind], *, gap: bool, mode: Mode) -> Iterator[Step]:
+    """Yield the pairs of kinds a cell can go between; None is the gap."""
+    if gap and mode != "relocate":
+        for kind in kinds:
+            yield kind, None
+    if mode == "add-remove":
+        return
+    for at, one in enumerate(kinds):
+        if one.number > 1:
+            yield one, one
+        for two in kinds[at + 1 :]:
+            yield one, two
+
+
+def _matters(sights: Sequence[StreamSight]) -> Flags:
+    """Return which flags any of the units looks at; the others are dropped."""
+    sharp = any(getattr(sight.unit, "add_remove", False) for sight in sights)
+    clusters = any(isinstance(sight.unit, Element) for sight in sights)
+    return Flags(1 + sharp, 2 * clusters, any(s.counts_recorded for s in sights))
+
+
+def _choices(
+    steps: Iterator[Step], matters: Sequence[Flags]
+) -> tuple[list[tuple[Flags, ...]], bool]:
+    """Return the flags of steps that no other step beats; all joined if too many."""
+    different: dict[tuple[Flags, ...], None] = {}
+    for one, two in steps:
+        different[tuple(_seen(one, two, at, m) for at, m in enumerate(matters))] = None
+    if len(different) > _COMPARED_STEPS:
+        return [tuple(_worst(flags) for flags in zip(*different, strict=True))], False
+    kept = [
+        flags
+        for flags in different
+        if not any(other != flags and _beats(other, flags) for other in different)
+    ]
+    return kept, True
+
+
+def _seen(one: _Kind, two: _Kind | None, at: int, matters: Flags) -> Flags:
+    before, after = one.seen[at], two is not None and two.seen[at]
+    if before and after:
+        crossed = two is not None and one.cluster != two.cluster
+        return Flags(matters.weight, min(1 + crossed, matters.clusters), False)
+    if before or after:
+        return Flags(1, min(1, matters.clusters), matters.gap)
+    return Flags(0, 0, False)
+
+
+def _worst(flags: Sequence[Flags]) -> Flags:
+    return Flags(
+        max(f.weight for f in flags),
+        max(f.clusters for f in flags),
+        any(f.gap for f in flags),
+    )
+
+
+def _beats(one: Sequence[Flags], other: Sequence[Flags]) -> bool:
+    return all(
+        a.weight >= b.weight and a.clusters >= b.clusters and a.gap >= b.gap
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,442 @@
+"""Change classes of tables: records that enter, leave, or are replaced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from undertow.errors import AssumptionError
+from undertow.privacy.exact import Exact
+from undertow.spaces.base import Granularity
+from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.domain import Table
+from undertow.spaces.granularity import (
+    Attribute,
+    Bounded,
+    Edit,
+    FreeLunch,
+    Group,
+    Unbounded,
+)
+from undertow.spaces.influence.families import RepeatedFamily, UnionFamily
+from undertow.spaces.influence.pairs import PairColumn, PairFamily
+from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
+from undertow.spaces.influence.runs import ExplicitFamily, Run
+from undertow.spaces.influence.slots import SlotColumn, TopFamily
+from undertow.spaces.influence.table_units import (
+    TableSight,
+    possible_cells,
+    table_sight,
+)
+
+__all__ = ["record_row", "replacement_row", "table_family"]
+
+# Cell sets of overlapping tables up to which every one is a type of its own.
+_LISTED_SETS = 2_000
+
+
+def table_family(
+    domain: Table, target: Granularity, *, columns: Sequence[Column]
+) -> ChangeFamily | None:
+    """Return the change classes of a table; None where no formula is known.
+
+    Notes
+    -----
+    Record types are grouped by the views that see them. Unbounded: one class per type.
+    Bounded: one per pair of types, a type with itself where two record values share
+    it. Edit: both. Attribute: one per type and attribute, and pairs of cells. Several
+    steps at once, and free lunch, are multiples of these.
+    """
+    plain = [reduce_column(column, domain) for column in columns]
+    if isinstance(target, Group):
+        return _repeated(domain, target.base, plain, times=target.size)
+    if isinstance(target, FreeLunch):
+        base: Granularity = Edit() if domain.size is None else Bounded()
+        return _repeated(domain, base, plain, times=domain.greatest_size)
+    return _family(domain, target, plain)
+
+
+def replacement_row(
+    domain: Table,
+    *,
+    columns: Sequence[Column],
+    source: Hashable,
+    destination: Hashable,
+) -> Row:
+    """Return the influences of replacing a record of one cell by one of another.
+
+    Parameters
+    ----------
+    domain : Table
+        With cells that do not overlap.
+    columns : sequence of Column
+        What is asked; influences are counted by their position.
+    source, destination : hashable
+        Cells; equal for a replacement inside one cell.
+    """
+    _require_cells(domain, source, destination)
+    sights = [table_sight(reduce_column(c, domain), domain) for c in columns]
+    influences: dict[int, Exact] = {}
+    for j, sight in enumerate(sights):
+        inside = sum(_sees(sight, (cell,)) for cell in (source, destination))
+        both = sight.same if source == destination else sight.move
+        influence = (0, sight.one, both)[inside]
+        if influence:
+            influences[j] = influence
+    return Row(_replace((source,), (destination,), domain), influences)
+
+
+def record_row(
+    domain: Table, *, columns: Sequence[Column], changes: Mapping[Hashable, int]
+) -> Row:
+    """Return the influences of adding and removing several records.
+
+    Parameters
+    ----------
+    domain : Table
+        With cells that do not overlap.
+    columns : sequence of Column
+        Additive units (add/remove-one, differences of counts) and discrete ones.
+    changes : mapping of hashable to int
+        Cell -> records added (positive) or removed (negative).
+
+    Raises
+    ------
+    AssumptionError
+        If a unit does not add up over records.
+    """
+    _require_cells(domain, *changes)
+    influences: dict[int, Exact] = {}
+    for j, column in enumerate(columns):
+        plain = reduce_column(column, domain)
+        sight = table_sight(plain, domain)
+        moved = [n for cell, n in changes.items() if _sees(sight, (cell,)) and n]
+        if moved:
+            influences[j] = _several(plain, sight, moved)
+    amounts = ", ".join(f"{n:+d} in cell {cell!r}" for cell, n in changes.items())
+    change = Change(
+        "records", f"records: {amounts}", (("cells", tuple(changes.items())),)
+    )
+    return Row(change, influences)
+
+
+def _several(plain: Reduced, sight: TableSight, moved: Sequence[int]) -> Exact:
+    if plain.is_discrete or sight.one == math.inf:
+        return sight.one
+    if not plain.additive:
+        raise AssumptionError(
+            "unit must add up over records for a change of several, got "
+            f"{plain.unit.name}; ask for a granularity instead."
+        )
+    added = sum(n for n in moved if n > 0)
+    removed = -sum(n for n in moved if n < 0)
+    shown = getattr(plain.view, "statistic", "records")
+    if shown == "count":
+        return abs(added - removed) * sight.one
+    if isinstance(plain.unit, Bounded | Edit):
+        return max(added, removed) * sight.one
+    return (added + removed) * sight.one
+
+
+def _require_cells(domain: Table, *cells: Hashable) -> None:
+    unknown = [cell for cell in cells if cell not in domain.cells]
+    if unknown or domain.multi:
+        raise ValueError(
+            "cells must be cells of a table whose cells do not overlap, got "
+            f"{unknown[0]!r}."
+            if unknown
+            else "cells must not overlap, got multi=True."
+        )
+
+
+def _family(
+    domain: Table, target: Granularity, plain: Sequence[Reduced]
+) -> ChangeFamily | None:
+    if isinstance(target, Attribute):
+        return _attribute_family(domain, plain)
+    if not isinstance(target, Unbounded | Bounded | Edit):
+        return None
+    sights = [table_sight(column, domain) for column in plain]
+    faithful = all(column.faithful for column in plain)
+    if domain.multi and not _few_sets(domain):
+        if isinstance(target, Edit):
+            return None
+        return _top_family(
+            domain, sights, faithful, replace=isinstance(target, Bounded)
+        )
+    types = _types(domain, sights)
+    parts: list[ChangeFamily] = []
+    if isinstance(target, Unbounded | Edit) and domain.size is None:
+        parts.append(_entering(domain, types, sights, faithful))
+    if isinstance(target, Bounded | Edit) and _can_replace(domain, types):
+        parts.append(_replacing(domain, types, sights, faithful))
+    return parts[0] if len(parts) == 1 else UnionFamily(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """Record types: cells, or sets of cells, that the same columns see."""
+
+    labels: list[tuple[Hashable, ...]]
+    sizes: list[int]
+    members: list[Sequence[int]]
+
+    def twice(self, domain: Table) -> list[bool]:
+        """Return which types hold two record values or more."""
+        several = _values_per_label(domain) > 1
+        return [several or size > 1 for size in self.sizes]
+
+
+def _few_sets(domain: Table) -> bool:
+    listed = dict(domain.attributes).get(domain.cell)
+    if listed is not None:
+        return len(listed) <= _LISTED_SETS
+    number, most = 0, _most_cells(domain)
+    for size in range(most + 1):
+        number += math.comb(len(domain.cells), size)
+        if number > _LISTED_SETS:
+            return False
+    return True
+
+
+def _most_cells(domain: Table) -> int:
+    cells = len(domain.cells)
+    return cells if domain.max_cells is None else min(cells, domain.max_cells)
+
+
+def _values_per_label(domain: Table) -> float:
+    if not domain.cells:
+        return domain.universe_size
+    return math.inf if domain.values_per_cell is None else domain.values_per_cell
+
+
+def _sees(sight: TableSight, label: tuple[Hashable, ...]) -> bool:
+    return sight.cells is None or not sight.cells.isdisjoint(label)
+
+
+def _types(domain: Table, sights: Sequence[TableSight]) -> _Types:
+    sets = list(dict.fromkeys(s.cells for s in sights if s.cells is not None))
+    of_cell: dict[Hashable, list[int]] = {}
+    for number, cells in enumerate(sets):
+        for cell in cells:
+            of_cell.setdefault(cell, []).append(number)
+    apart = any(sight.move != sight.same for sight in sights)
+    found: dict[tuple[int, ...], int] = {}
+    labels: list[tuple[Hashable, ...]] = []
+    sizes: list[int] = []
+    seen_by: list[list[int]] = [[] for _ in sets]
+    for label in possible_cells(domain):
+        numbers = sorted({n for cell in label for n in of_cell.get(cell, ())})
+        key = (*numbers, -1 - len(labels)) if apart else tuple(numbers)
+        if key in found:
+            sizes[found[key]] += 1
+            continue
+        found[key] = len(labels)
+        for number in numbers:
+            seen_by[number].append(len(labels))
+        labels.append(label)
+        sizes.append(1)
+    position = {cells: number for number, cells in enumerate(sets)}
+    members: list[Sequence[int]] = [
+        range(len(labels)) if s.cells is None else seen_by[position[s.cells]]
+        for s in sights
+    ]
+    return _Types(labels, sizes, members)
+
+
+def _can_replace(domain: Table, types: _Types) -> bool:
+    return len(types.labels) > 1 or any(types.twice(domain))
+
+
+def _entering(
+    domain: Table, types: _Types, sights: Sequence[TableSight], faithful: bool
+) -> ExplicitFamily:
+    runs = {
+        j: _runs(types.members[j], sight.one)
+        for j, sight in enumerate(sights)
+        if sight.one
+    }
+    return ExplicitFamily(
+        len(types.labels),
+        runs,
+        describe=lambda at: _add(types.labels[at], domain),
+        tight=faithful,
+    )
+
+
+def _runs(members: Sequence[int], value: Exact) -> list[Run]:
+    """Join successive members into runs."""
+    if isinstance(members, range):
+        return [(members.start, members.stop, value)] if members else []
+    runs: list[Run] = []
+    for at in members:
+        if runs and runs[-1][1] == at:
+            runs[-1] = (runs[-1][0], at + 1, value)
+        else:
+            runs.append((at, at + 1, value))
+    return runs
+
+
+def _replacing(
+    domain: Table,
+    types: _Types,
+    sights: Sequence[TableSight],
+    faithful: bool,
+    *,
+    twice: Sequence[bool] | None = None,
+) -> PairFamily:
+    columns = {
+        j: PairColumn(types.members[j], sight.one, sight.move, sight.same)
+        for j, sight in enumerate(sights)
+    }
+    return PairFamily(
+        len(types.labels),
+        twice=types.twice(domain) if twice is None else twice,
+        columns=columns,
+        describe=lambda s, t: _replace(types.labels[s], types.labels[t], domain),
+        tight=faithful,
+    )
+
+
+def _attribute_family(domain: Table, plain: Sequence[Reduced]) -> ChangeFamily | None:
+    if domain.multi:
+        return None
+    parts: list[ChangeFamily] = []
+    faithful = all(column.faithful for column in plain)
+    for name, values in domain.attributes:
+        if values is not None and len(values) < 2:
+            continue
+        sights = [table_sight(c, domain, attribute=name) for c in plain]
+        types = _types(domain, sights)
+        if domain.cells and name == domain.cell:
+            parts.append(_moving_cells(domain, sights, faithful))
+        else:
+            parts.append(_one_attribute(domain, types, sights, name, faithful))
+    return UnionFamily(parts)
+
+
+def _moving_cells(
+    domain: Table, sights: Sequence[TableSight], faithful: bool
+) -> PairFamily:
+    types = _types(domain, sights)
+    # Two cells of one type: the record moves, though no column tells them apart.
+    twice = [size > 1 for size in types.sizes]
+    return _replacing(domain, types, sights, faithful, twice=twice)
+
+
+def _one_attribute(
+    domain: Table,
+    types: _Types,
+    sights: Sequence[TableSight],
+    name: str,
+    faithful: bool,
+) -> ExplicitFamily:
+    runs = {
+        j: _runs(types.members[j], sight.same)
+        for j, sight in enumerate(sights)
+        if sight.same
+    }
+
+    def describe(at: int) -> Change:
+        where = _in_cells(types.labels[at], domain)
+        details = (("attribute", name), ("cells", types.labels[at]))
+        return Change("attribute", f"change {name!r} of a record{where}", details)
+
+    return ExplicitFamily(len(types.labels), runs, describe=describe, tight=faithful)
+
+
+def _top_family(
+    domain: Table, sights: Sequence[TableSight], faithful: bool, *, replace: bool
+) -> TopFamily:
+    position = {cell: at for at, cell in enumerate(domain.cells)}
+    columns: dict[int, SlotColumn] = {}
+    for j, sight in enumerate(sights):
+        both = max(sight.move, sight.same)
+        most = max(sight.one, both) if replace else sight.one
+        if sight.cells is None:
+            columns[j] = SlotColumn(None, 0, 0, both if replace else sight.one)
+            faithful = faithful and (not replace or sight.move == sight.same)
+        else:
+            items = tuple(sorted(position[cell] for cell in sight.cells))
+            columns[j] = SlotColumn(items, sight.one, both, most, additive=False)
+    most_cells = _most_cells(domain)
+    return TopFamily(
+        len(domain.cells),
+        most_cells,
+        columns=columns,
+        replace=replace,
+        equal_sets=domain.values_per_cell != 1,
+        describe=lambda once, twice: _sets(domain, once, twice, replace=replace),
+        tight=faithful,
+        notes=(f"every record lies in at most {most_cells} cells",),
+    )
+
+
+def _repeated(
+    domain: Table, base: Granularity, plain: Sequence[Reduced], *, times: Exact
+) -> ChangeFamily | None:
+    one = table_family_of(domain, base, plain)
+    if one is None:
+        return None
+    capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
+    return RepeatedFamily(
+        one, times, capped=capped, tight=domain.greatest_size >= times
+    )
+
+
+def table_family_of(
+    domain: Table, target: Granularity, plain: Sequence[Reduced]
+) -> ChangeFamily | None:
+    """Return the family of one step over columns that are already plain."""
+    if isinstance(target, Group):
+        return _repeated(domain, target.base, plain, times=target.size)
+    return _family(domain, target, plain)
+
+
+def _in_cells(label: tuple[Hashable, ...], domain: Table) -> str:
+    if not domain.cells:
+        return ""
+    if not domain.multi:
+        return f" of {domain.cell} {label[0]!r}"
+    named = ", ".join(repr(cell) for cell in label) or "none"
+    return f" of {domain.cell}s {named}"
+
+
+def _add(label: tuple[Hashable, ...], domain: Table) -> Change:
+    where = _in_cells(label, domain)
+    return Change("add", f"add or remove a record{where}", (("cells", label),))
+
+
+def _replace(
+    source: tuple[Hashable, ...], destination: tuple[Hashable, ...], domain: Table
+) -> Change:
+    details: tuple[tuple[str, object], ...] = (
+        ("from", source),
+        ("to", destination),
+    )
+    if source == destination:
+        where = _in_cells(source, domain)
+        summary = f"replace a record{where} by another one of the same"
+        if not domain.cells:
+            summary = "replace a record by another one"
+        return Change("replace", summary, details)
+    there = _in_cells(destination, domain)
+    summary = f"replace a record{_in_cells(source, domain)} by one{there}"
+    if not domain.multi:
+        one, two = source[0], destination[0]
+        pair = ((one, one, one), (one, one, two))
+        details = (*details, ("example", pair))
+    return Change("replace", summary, details)
+
+
+def _sets(
+    domain: Table, once: tuple[int, ...], twice: tuple[int, ...], *, replace: bool
+) -> Change:
+    alone = tuple(domain.cells[i] for i in once)
+    shared = tuple(domain.cells[i] for i in twice)
+    if not replace:
+        return _add(alone, domain)
+    details = (("either", alone), ("both", shared))
+    named = ", ".join(repr(cell) for cell in (*alone, *shared))
+    return Change("replace", f"replace a record, touching cells {named}", details)

@@ -1,0 +1,63 @@
+"""All views: the deterministic maps a release sees the data through.
+
+========= ==========================================================================
+domain    views
+========= ==========================================================================
+any       `Identity`, `Lipschitz`, `Chain`
+tables    `Select`, `Project`, `Nearest`, `SortedPosition`, `Clip`, `Truncate`
+rows      `Ids`, `RandomBlock`, `RowPosition`, `SortedPosition`, `Project`, `Clip`
+streams   `At`, `Window`, `Times`, `Users`, `Cells`, `Locations`, `Clip`, `Truncate`
+graphs    `Degree`, `IncidentEdges`, `VertexPairs`, `CliqueCount`
+========= ==========================================================================
+
+Every view is a pure function of the canonical database: ties, gaps and empty blocks
+have a stated result. The image of a view is the domain on which a claim about the
+release *on its view* is stated; it contains every value the view takes.
+"""
+
+from __future__ import annotations
+
+from undertow.spaces.view_bound import Clip, Truncate
+from undertow.spaces.view_general import (
+    Chain,
+    Identity,
+    Lipschitz,
+    declared_stretch,
+    sensitivity_chain,
+)
+from undertow.spaces.view_graph import CliqueCount, Degree, IncidentEdges, VertexPairs
+from undertow.spaces.view_rows import (
+    Ids,
+    RandomBlock,
+    RowPosition,
+    SortedPosition,
+)
+from undertow.spaces.view_stream import At, Cells, Locations, Times, Users, Window
+from undertow.spaces.view_table import Nearest, Project, Select
+
+__all__ = [
+    "At",
+    "Cells",
+    "Chain",
+    "Clip",
+    "CliqueCount",
+    "Degree",
+    "Identity",
+    "Ids",
+    "IncidentEdges",
+    "Lipschitz",
+    "Locations",
+    "Nearest",
+    "Project",
+    "RandomBlock",
+    "RowPosition",
+    "Select",
+    "SortedPosition",
+    "Times",
+    "Truncate",
+    "Users",
+    "VertexPairs",
+    "Window",
+    "declared_stretch",
+    "sensitivity_chain",
+]

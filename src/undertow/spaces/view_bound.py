@@ -1,0 +1,194 @@
+"""Views that bound what a record or a unit can contribute: clipping and truncation.
+
+The bounds are fixed in advance or belong to the domain; a bound read off the data is
+itself a release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+from undertow.errors import MismatchError
+from undertow.privacy.exact import Exact
+from undertow.spaces.base import Database, Domain, Metric, View
+from undertow.spaces.domain import Rows, Stream, Table
+from undertow.spaces.view_general import require_kind
+
+__all__ = ["Clip", "Truncate"]
+
+# Units under which a map of single values never moves more units than it was given.
+_RECORD_UNITS = frozenset(
+    """absolute bounded bounded:ordered bounded-by-id edit euclidean event
+    event:add-remove free-lunch l1 l2 linf local symmetric-difference unbounded user
+    user:add-remove""".split()
+)
+# Proved by cases: a record that leaves may admit the next one of its unit.
+_TRUNCATION = {
+    "unbounded": 2,
+    "edit": 2,
+    "event": 2,
+    "event:add-remove": 2,
+    "user": 1,
+    "user:add-remove": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clip(View):
+    """Every number of the database moved into ``[low, high]``; gaps stay gaps.
+
+    Parameters
+    ----------
+    low, high : float
+        Bounds fixed in advance, not read off the data; `low` at most `high`.
+
+    Examples
+    --------
+    >>> Clip(0, 10).apply((3, -5, 99), Rows(3))
+    (3, 0, 10)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(
+                f"low must be at most high, got low {self.low} and high {self.high}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"clipped to [{self.low:g}, {self.high:g}]"
+
+    def apply(self, database: Database, domain: Domain) -> Any:
+        """Return the database with its numbers clipped, in canonical form."""
+        clipped = self._clip(database)
+        return Table.database(clipped) if isinstance(domain, Table) else clipped
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return the domain over the clipped values; None for plain numbers."""
+        if isinstance(domain, Rows | Stream):
+            return replace(domain, values=self._distinct(domain.values))
+        if isinstance(domain, Table):
+            return replace(domain, cells=self._distinct(domain.cells) or ())
+        return None
+
+    def require_domain(self, domain: Domain) -> None:
+        """Require single numbers: no attributes, no clusters, no cell labels apart."""
+        require_kind(self, domain, ("rows", "stream", "table", "values"))
+        labelled = isinstance(domain, Table) and domain.cells
+        if (labelled and getattr(domain, "values_per_cell", 1) != 1) or (
+            getattr(domain, "attributes", ()) or getattr(domain, "clusters", None)
+        ):
+            raise MismatchError(
+                f"view {self.name} must see records that are numbers, got records "
+                "with attributes, clusters or cells; project on the number first."
+            )
+
+    def stretch(self, source: Metric, target: Metric) -> Exact:
+        """Return 1 within one record-level unit or norm, else infinity."""
+        known = source.name.replace(" ", "-") in _RECORD_UNITS
+        return 1 if known and source == target else math.inf
+
+    def _clip(self, value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, tuple):
+            return tuple(self._clip(part) for part in value)
+        if isinstance(value, bool) or not isinstance(value, Real) or value != value:
+            raise TypeError(
+                f"view {self.name} must see numbers, got {type(value).__name__}."
+            )
+        return min(max(value, self.low), self.high)
+
+    def _distinct(
+        self, values: tuple[Hashable, ...] | None
+    ) -> tuple[Hashable, ...] | None:
+        return values and tuple(dict.fromkeys(self._clip(value) for value in values))
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate(View):
+    """At most `per_unit` records of each unit, the first in the fixed order.
+
+    On a table a unit is a cell and the order that of the canonical database; on a
+    stream a unit is a user and the order that of time, later points becoming gaps.
+
+    Parameters
+    ----------
+    per_unit : int
+        The cap, fixed in advance; at least 1.
+
+    Notes
+    -----
+    Not free at record level: removing a kept record admits another one, so the
+    sensitivity is 2 from add/remove-one to itself, and 1 from user level to itself.
+
+    Examples
+    --------
+    >>> table = Table(("u", "v"), values_per_cell=3)
+    >>> Truncate(1).apply((("u", 0), ("u", 2), ("v", 1)), table)
+    (('u', 0), ('v', 1))
+    """
+
+    per_unit: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.per_unit, int) or self.per_unit < 1:
+            raise ValueError(
+                f"per_unit must be a positive integer, got {self.per_unit!r}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"first {self.per_unit} per unit"
+
+    def apply(self, database: Any, domain: Domain) -> Any:
+        """Return the truncated database, in canonical form."""
+        if isinstance(domain, Stream):
+            return tuple(self._first_points(row) for row in database)
+        assert isinstance(domain, Table)
+        kept: list[Hashable] = []
+        seen: dict[frozenset[Hashable], int] = {}
+        for record in database:
+            unit = domain.cells_of(record)
+            seen[unit] = seen.get(unit, 0) + 1
+            if seen[unit] <= self.per_unit:
+                kept.append(record)
+        return tuple(kept)
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return a domain that holds the truncated databases."""
+        if isinstance(domain, Stream):
+            return replace(domain, regular=domain.regular and self._keeps_all(domain))
+        assert isinstance(domain, Table)
+        most = min(domain.greatest_size, self.per_unit * len(domain.cells))
+        return replace(domain, size=None, max_size=int(most))
+
+    def require_domain(self, domain: Domain) -> None:
+        """Require a stream, or a table whose cells are the units."""
+        require_kind(self, domain, ("table", "stream"))
+        if isinstance(domain, Table) and (domain.multi or not domain.cells):
+            raise MismatchError(
+                f"view {self.name} must see a table in which every record has exactly "
+                "one cell, its unit, got cells missing or overlapping."
+            )
+
+    def stretch(self, source: Metric, target: Metric) -> Exact:
+        """Return the proved constants of record and user level, else infinity."""
+        return _TRUNCATION.get(source.name, math.inf) if source == target else math.inf
+
+    def _keeps_all(self, domain: Stream) -> bool:
+        return domain.times <= self.per_unit
+
+    def _first_points(self, row: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        points = [time for time, value in enumerate(row) if value is not None]
+        kept = set(points[: self.per_unit])
+        return tuple(v if time in kept else None for time, v in enumerate(row))

@@ -1,0 +1,290 @@
+"""Views by what a record says: its cell, or some of its columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
+from typing import Any, Literal
+
+from undertow.errors import FalsifiedClaimError, MismatchError
+from undertow.privacy.exact import Exact, Number, exact, format_up
+from undertow.spaces.base import Domain, Metric, View
+from undertow.spaces.domain import Rows, Table
+from undertow.spaces.metric import Euclidean
+from undertow.spaces.view_general import named, require_kind
+
+__all__ = ["Nearest", "Project", "Select"]
+
+
+@dataclass(frozen=True, slots=True)
+class Select(View):
+    """The records in some cells of a table, or how many they are.
+
+    Parameters
+    ----------
+    *cells : hashable
+        The cells; with overlapping cells, records that lie in at least one of them.
+    statistic : {"records", "count"}
+        The sub-multiset itself, or its size.
+
+    Notes
+    -----
+    Multiplicities are kept. A cell without records gives the empty multiset, or 0.
+
+    Examples
+    --------
+    >>> table = Table(("N", "S"), values_per_cell=1)
+    >>> Select("N").apply(("N", "N", "S"), table)
+    ('N', 'N')
+    >>> Select("N", statistic="count").apply(("N", "N", "S"), table)
+    2
+    """
+
+    cells: frozenset[Hashable]
+    statistic: Literal["records", "count"] = "records"
+
+    def __init__(
+        self, *cells: Hashable, statistic: Literal["records", "count"] = "records"
+    ) -> None:
+        if not cells:
+            raise ValueError("cells must name at least one cell, got none.")
+        if statistic not in ("records", "count"):
+            raise ValueError(
+                f"statistic must be 'records' or 'count', got {statistic!r}."
+            )
+        object.__setattr__(self, "cells", frozenset(cells))
+        object.__setattr__(self, "statistic", statistic)
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        prefix = "count of " if self.statistic == "count" else ""
+        return f"{prefix}cells {named(self.cells)}"
+
+    def apply(self, database: Any, domain: Domain) -> Any:
+        """Return the sub-multiset in canonical form, or its size."""
+        table = _table(self, domain)
+        chosen = tuple(
+            r for r in database if not self.cells.isdisjoint(table.cells_of(r))
+        )
+        return len(chosen) if self.statistic == "count" else chosen
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return the table on the selected cells; None for a count.
+
+        On a table whose cells overlap it keeps all cells: a selected record may lie
+        in others too.
+        """
+        if self.statistic == "count":
+            return None
+        table = _table(self, domain)
+        resized = (
+            table
+            if self.covers(table)
+            else replace(
+                table,
+                size=None,
+                max_size=table.max_size if table.size is None else table.size,
+            )
+        )
+        return resized if table.multi else _restrict(resized, self.cells)
+
+    def require_domain(self, domain: Domain) -> None:
+        """Require a table that has the cells."""
+        unknown = self.cells - set(_table(self, domain).cells)
+        if unknown:
+            raise ValueError(
+                f"cells must be cells of the table, got {named(unknown)}; the table "
+                "has others."
+            )
+
+    def covers(self, domain: Domain) -> bool:
+        """Return whether every record of the universe is selected."""
+        table = _table(self, domain)
+        return not table.multi and self.cells >= set(table.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Project(View):
+    """Some columns of a table or of identified rows.
+
+    Parameters
+    ----------
+    *attributes : str
+        The columns to keep; they come out in the order of the domain.
+
+    Examples
+    --------
+    >>> table = Table(attributes=("age", "sex", "zip"))
+    >>> Project("sex").apply(((30, "f", 1), (40, "m", 1)), table)
+    (('f',), ('m',))
+    """
+
+    attributes: tuple[str, ...]
+
+    def __init__(self, *attributes: str) -> None:
+        if not attributes or len(set(attributes)) != len(attributes):
+            raise ValueError(
+                f"attributes must name different columns, got {attributes!r}."
+            )
+        object.__setattr__(self, "attributes", attributes)
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"columns {', '.join(self.attributes)}"
+
+    def apply(self, database: Any, domain: Domain) -> Any:
+        """Return the multiset or the rows of the kept columns, in canonical form."""
+        kept = [i for i, (n, _) in enumerate(_columns(domain)) if n in self.attributes]
+        rows = tuple(
+            row if row is None else tuple(row[i] for i in kept) for row in database
+        )
+        return Table.database(rows) if isinstance(domain, Table) else rows
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return the domain on the kept columns."""
+        kept = tuple(c for c in _columns(domain) if c[0] in self.attributes)
+        if isinstance(domain, Rows):
+            return replace(domain, values=None, attributes=kept)
+        assert isinstance(domain, Table)
+        smaller = replace(domain, values_per_cell=None, attributes=())
+        if domain.cell not in self.attributes:
+            smaller = replace(smaller, cells=(), multi=False, max_cells=None)
+        return replace(smaller, attributes=kept)
+
+    def require_domain(self, domain: Domain) -> None:
+        """Require a table or rows with these columns."""
+        require_kind(self, domain, ("table", "rows"))
+        names = [name for name, _ in _columns(domain)]
+        unknown = [name for name in self.attributes if name not in names]
+        if unknown:
+            raise ValueError(
+                f"attributes must be columns of the domain, got {', '.join(unknown)}; "
+                f"it has {', '.join(names) or 'none'}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest(View):
+    """The place nearest to a target among the records of some cells.
+
+    Parameters
+    ----------
+    *cells : hashable
+        The district.
+    place : tuple of str
+        The columns that hold the coordinates of a record.
+    target : tuple of float
+        Where to measure from, by straight-line distance.
+    sentinel : tuple of float
+        What an empty district shows.
+    diameter : int, float, str, Decimal or Fraction
+        The most by which two outcomes, the sentinel included, can be apart.
+
+    Notes
+    -----
+    Ties go to the smallest place in the order of coordinates. The nearest record of an
+    empty district is undefined in the paper (Example IV.2): the sentinel is part of
+    the view, and must lie within the diameter of every place. Where the columns list
+    their values this is checked.
+    """
+
+    cells: frozenset[Hashable]
+    place: tuple[str, ...]
+    target: tuple[float, ...]
+    sentinel: tuple[float, ...]
+    diameter: Exact
+
+    def __init__(
+        self,
+        *cells: Hashable,
+        place: Iterable[str],
+        target: Iterable[float],
+        sentinel: Iterable[float],
+        diameter: Number,
+    ) -> None:
+        object.__setattr__(self, "cells", Select(*cells).cells)
+        object.__setattr__(self, "place", tuple(place))
+        object.__setattr__(self, "target", tuple(target))
+        object.__setattr__(self, "sentinel", tuple(sentinel))
+        object.__setattr__(self, "diameter", exact(diameter, "diameter"))
+        if not len(self.place) == len(self.target) == len(self.sentinel) > 0:
+            raise MismatchError(
+                "place, target and sentinel must have one length, got "
+                f"{len(self.place)}, {len(self.target)} and {len(self.sentinel)}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"place nearest to {self.target} in cells {named(self.cells)}"
+
+    def apply(self, database: Any, domain: Domain) -> Any:
+        """Return the coordinates of the nearest record, or the sentinel."""
+        table = _table(self, domain)
+        at = [table.attribute_names.index(name) for name in self.place]
+        inside = (r for r in database if self.cells & table.cells_of(r))
+        places = {tuple(record[i] for i in at) for record in inside}
+        return min(places, key=self._rank, default=self.sentinel)
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return None: a point comes out."""
+        return None
+
+    def require_domain(self, domain: Domain) -> None:
+        """Require the cells, the columns, and places within the diameter."""
+        Select(*self.cells).require_domain(domain)
+        Project(*self.place).require_domain(domain)
+        listed = [values for n, values in _columns(domain) if n in self.place]
+        if None in listed:
+            return
+        corners = product(*[(min(v), max(v)) for v in listed if v])  # type: ignore[type-var]  # coordinates
+        for one, two in combinations({*corners, self.sentinel}, 2):
+            if Euclidean().distance(one, two, domain) > self.diameter:
+                raise FalsifiedClaimError(
+                    f"diameter must be at least the distance of any two outcomes of "
+                    f"{self.name}, got {format_up(self.diameter)}; the witness holds "
+                    "two places further apart.",
+                    witness=(one, two),
+                    source="paper, Example IV.2",
+                )
+
+    def stretch(self, source: Metric, target: Metric) -> Exact:
+        """Return the diameter: no step moves the outcome further."""
+        bounded = source.canonical and target == Euclidean()
+        return self.diameter if bounded else math.inf
+
+    def _rank(self, point: tuple[float, ...]) -> tuple[Any, ...]:
+        gaps = [
+            Fraction(x) - Fraction(y) for x, y in zip(point, self.target, strict=True)
+        ]
+        return sum(gap**2 for gap in gaps), point
+
+
+def _table(view: View, domain: Domain) -> Table:
+    if isinstance(domain, Table):
+        return domain
+    raise MismatchError(
+        f"view {view.name} must see a domain of kind table, got {domain.kind}."
+    )
+
+
+def _columns(domain: Domain) -> tuple[tuple[str, tuple[Hashable, ...] | None], ...]:
+    assert isinstance(domain, Table | Rows)
+    return domain.attributes
+
+
+def _restrict(table: Table, chosen: frozenset[Hashable]) -> Table:
+    """Return the table on some of its cells, each record in exactly one."""
+    attributes = tuple(
+        (name, tuple(v for v in values if v in chosen))
+        if name == table.cell and values is not None
+        else (name, values)
+        for name, values in table.attributes
+    )
+    cells = tuple(cell for cell in table.cells if cell in chosen)
+    return replace(table, cells=cells, attributes=attributes)

@@ -1,0 +1,1 @@
+"""Procedures shared by tests."""

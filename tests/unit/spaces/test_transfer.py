@@ -1,0 +1,276 @@
+"""Transfer factors: formulas against inspection of every neighbour pair."""
+
+import math
+from itertools import product
+
+import pytest
+
+from undertow.errors import (
+    AssumptionError,
+    InfiniteLossError,
+    MismatchError,
+    VacuousGranularityError,
+)
+from undertow.privacy.loss import Pure
+from undertow.spaces.canonical import canonical_matrix, neighbour_matrix
+from undertow.spaces.cover import interval_cover
+from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
+from undertow.spaces.granularity import (
+    Attribute,
+    Bounded,
+    BoundedById,
+    Edge,
+    Edit,
+    Element,
+    Event,
+    FreeLunch,
+    Group,
+    Local,
+    LTrajectory,
+    Node,
+    Relation,
+    Trajectory,
+    Unbounded,
+    User,
+    WEvent,
+)
+from undertow.spaces.transfer import implies, transfer, transfer_factor, transfer_matrix
+from undertow.spaces.transfer_closed import graph_transfer
+from undertow.spaces.transfer_stream import stream_transfer
+from undertow.spaces.transfer_table import rows_transfer, table_transfer
+
+CATALOGUE = {
+    "table": [
+        Unbounded(),
+        Bounded(),
+        Edit(),
+        FreeLunch(),
+        Attribute(),
+        Trajectory(add_remove=True),
+        Group(Unbounded(), 3),
+        Group(Bounded(), 2),
+        Group(Attribute(), 3),
+    ],
+    "rows": [
+        Unbounded(),
+        BoundedById(),
+        Edit(),
+        FreeLunch(),
+        Attribute(),
+        User(add_remove=True),
+        Group(Unbounded(), 2),
+        Group(Unbounded(), 4),
+        Group(Attribute(), 3),
+    ],
+    "stream": [
+        Event(),
+        Event(add_remove=True),
+        WEvent(2),
+        WEvent(3, single_user=True),
+        LTrajectory(2),
+        LTrajectory(2, periodic=True),
+        Element(),
+        User(),
+        User(add_remove=True),
+        User(max_times=1),
+        User(add_remove=True, max_times=2),
+        FreeLunch(),
+        Group(Event(), 2),
+    ],
+    "graph": [Edge(), Node(), FreeLunch(), Group(Edge(), 2), Group(Node(), 2)],
+}
+FORMULA = {
+    "table": table_transfer,
+    "rows": rows_transfer,
+    "stream": stream_transfer,
+    "graph": graph_transfer,
+}
+DOMAINS = [
+    Table(("a", "b", "c"), values_per_cell=1, max_size=3),
+    Table(("a", "b", "c"), values_per_cell=1, size=2),
+    Table(("a",), values_per_cell=1, max_size=4),
+    Table(attributes={"x": (0, 1), "y": (0, 1, 2), "z": (5,)}, size=2),
+    Table(attributes={"x": (0, 1), "y": (0, 1)}, max_size=3),
+    Rows(3, values=(0, 1)),
+    Rows(3, values=(0, 1), free_ids=True),
+    Rows(3, values=(0,), free_ids=True),
+    Rows(2, attributes={"x": (0, 1), "y": (0, 1)}, free_ids=True),
+    Stream(2, 3, regular=True, clusters={"a": "A", "b": "B"}),
+    Stream(1, 3, regular=True, clusters={"a": "A", "b": "A", "c": "B"}),
+    Stream(2, 2, clusters={"a": "A", "b": "B"}),
+    Stream(2, 2, clusters={"a": "A"}),
+    Stream(1, 3, clusters={"a": "A", "b": "A", "c": "B"}),
+    Stream(1, 4, clusters={"a": "A", "b": "B"}),
+    Stream(1, 1, clusters={"a": "A", "b": "B"}),
+    Graph(4),
+    Graph(4, max_degree=2),
+    Graph(5, max_degree=1),
+]
+
+
+def fitting(domain):
+    for granularity in CATALOGUE[domain.kind]:
+        try:
+            granularity.require_domain(domain)
+        except MismatchError:
+            continue
+        yield granularity
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_formulas_agree_with_the_inspection_of_all_neighbours(domain):
+    formula = FORMULA[domain.kind]
+    catalogue = list(fitting(domain))
+    distances = {g: canonical_matrix(domain, g) for g in catalogue}
+    edges = {g: neighbour_matrix(domain, g).nonzero() for g in catalogue}
+    for have, want in product(catalogue, repeat=2):
+        if not len(edges[want][0]):
+            with pytest.raises(VacuousGranularityError):
+                transfer_factor(have, want, domain)
+            continue
+        truth = distances[have][edges[want]].max()
+        found = formula(have, want, domain)
+        case = f"{have.name} -> {want.name}"
+        assert found.factor >= truth, case
+        assert not found.exact or found.factor == truth, case
+        assert transfer_factor(have, want, domain).factor == truth, case
+        if found.pair is not None:
+            assert want.are_neighbours(*found.pair, domain), case
+            assert have.distance(*found.pair, domain) == truth, case
+
+
+@pytest.mark.parametrize(
+    ("n", "T", "w", "v"), [(2, 7, 3, 7), (3, 6, 4, 6), (2, 6, 4, 5), (4, 6, 3, 6)]
+)
+def test_one_users_windows_against_crowds_by_assigning_times_to_users(n, T, w, v):
+    best = max(
+        sum(interval_cover([t for t in range(v) if owner[t] == u], w) for u in range(n))
+        for owner in product(range(n), repeat=v)
+    )
+    found = transfer_factor(LTrajectory(w), WEvent(v), Stream(n, T, regular=True))
+    assert found.factor == best
+    assert LTrajectory(w).distance(*found.pair, Stream(n, T, regular=True)) == best
+
+
+def test_the_whole_domain_bounds_the_loss_of_any_change():
+    table = Table(("a", "b"), values_per_cell=1, max_size=10)
+    assert implies(Unbounded(), FreeLunch(), table) == 20
+    assert implies(Edit(), FreeLunch(), table) == 10
+    assert implies(Unbounded(), FreeLunch(), Table()) == math.inf
+    assert transfer_factor(Unbounded(), FreeLunch(), Table()).pair is None
+    assert "any number" in transfer_factor(Unbounded(), FreeLunch(), Table()).change
+
+
+def test_nothing_carries_over_between_components_and_the_pair_shows_it():
+    domain = Stream(3, 5)
+    for have, want in [
+        (LTrajectory(2), Event()),
+        (LTrajectory(2), User(add_remove=True)),
+        (User(max_times=2), Event()),
+        (User(max_times=2), User()),
+        (User(max_times=2), User(add_remove=True, max_times=3)),
+        (User(max_times=2), LTrajectory(2)),
+        (User(add_remove=True, max_times=2), User(max_times=3)),
+    ]:
+        found = transfer_factor(have, want, domain)
+        assert found.factor == math.inf
+        assert want.are_neighbours(*found.pair, domain)
+        assert have.distance(*found.pair, domain) == math.inf
+
+
+def test_a_declared_cap_carries_to_a_smaller_one_only():
+    domain = Stream(3, 8)
+    assert implies(User(max_times=4), User(max_times=2), domain) == 1
+    assert implies(User(), User(max_times=2), domain) == 1
+    assert implies(User(max_times=2), User(max_times=4), domain) == math.inf
+    assert implies(Event(), User(max_times=2), domain) == 4
+    assert implies(Event(), User(add_remove=True, max_times=2), domain) == 2
+
+
+def test_a_group_already_held_is_free():
+    assert implies(Group(Unbounded(), 2), Bounded(), Table()) == 1
+    assert implies(Group(Bounded(), 4), Group(Bounded(), 9), Table()) == 3
+    assert implies(Unbounded(), Group(Bounded(), 5), Table()) == 10
+    assert implies(Group(Group(Unbounded(), 2), 3), Group(Unbounded(), 6), Table()) == 1
+
+
+def test_upper_bounds_say_that_they_are():
+    domain = Graph(40, max_degree=3)
+    found = transfer_factor(Edge(), FreeLunch(), domain)
+    assert not found.exact
+    assert found.factor == 120
+    assert not transfer_factor(Node(), FreeLunch(), domain).exact
+    assert not transfer_factor(WEvent(3), Group(User(), 4), Stream(50, 24)).exact
+    assert transfer_factor(FreeLunch(), Group(User(), 4), Stream(50, 24)).exact
+
+
+def test_small_domains_are_inspected_where_the_formula_is_a_bound():
+    found = transfer_factor(Node(), FreeLunch(), Graph(4, max_degree=1))
+    assert found.enumerated
+    assert found.exact
+    assert found.factor == canonical_matrix(Graph(4, max_degree=1), Node()).max()
+    assert FreeLunch().are_neighbours(*found.pair, Graph(4, max_degree=1))
+
+
+def test_listed_domains_are_inspected():
+    domain = FiniteDomain(range(5))
+    line = Relation("line", lambda x, y: abs(x - y) == 1)
+    hop = Relation("hop", lambda x, y: abs(x - y) == 2)
+    assert implies(line, hop, domain) == 2
+    found = transfer_factor(hop, line, domain)
+    assert found.factor == math.inf
+    assert line.are_neighbours(*found.pair, domain)
+
+
+def test_without_formula_or_list_it_is_refused():
+    table = Table(("a", "b", "c"), values_per_cell=1, size=100)
+    own = Relation("own", lambda x, y: True)
+    with pytest.raises(
+        AssumptionError, match="at most 3000 databases where no formula"
+    ):
+        transfer_factor(own, Bounded(), table)
+
+
+def test_unbounded_transfers_to_nothing_at_a_fixed_size_and_is_no_target_there():
+    table = Table(("a", "b"), values_per_cell=1, size=3)
+    assert implies(Unbounded(), Bounded(), table) == math.inf
+    with pytest.raises(VacuousGranularityError):
+        transfer_factor(Bounded(), Unbounded(), table)
+    with pytest.raises(VacuousGranularityError, match="one database"):
+        transfer_factor(Bounded(), Edit(), Table(size=0))
+
+
+def test_granularities_of_another_domain_are_refused():
+    with pytest.raises(MismatchError):
+        transfer_factor(Edge(), Bounded(), Table())
+    with pytest.raises(MismatchError):
+        transfer_factor(Bounded(), Edge(), Table())
+
+
+def test_local_is_free_lunch_for_one_person():
+    assert implies(Local(), Attribute(), Table(attributes=("x", "y"), size=1)) == 1
+    assert implies(Attribute(), Local(), Table(attributes=("x", "y"), size=1)) == 2
+
+
+def test_losses_are_restated_and_infinite_factors_refused():
+    assert transfer(Pure("0.5"), 24) == Pure(12)
+    assert transfer(Pure("0.5"), 1) == Pure("0.5")
+    with pytest.raises(InfiniteLossError):
+        transfer(Pure("0.5"), math.inf)
+
+
+def test_the_matrix_has_ones_on_its_diagonal_and_obeys_the_chain_rule():
+    units = (Event(), WEvent(3), LTrajectory(5, periodic=True), User(), FreeLunch())
+    rows = transfer_matrix(units, Stream(7, 12))
+    factors = [[entry.factor for entry in row] for row in rows]
+    assert [factors[k][k] for k in range(5)] == [1] * 5
+    for i, j, k in product(range(5), repeat=3):
+        assert factors[i][k] <= factors[i][j] * factors[j][k]
+    assert (rows[0][3].have, rows[0][3].want) == ("event", "user")
+
+
+def test_pairs_of_enormous_streams_are_not_written_out():
+    found = transfer_factor(Event(), User(), Stream(10**6, 24))
+    assert found.factor == 24
+    assert found.pair is None
+    assert found.change == "one user changes at 24 consecutive times"
