@@ -49,6 +49,11 @@ from undertow.composition.ledger import (
     Ledger,
     Receipt,
 )
+from undertow.composition.lint import (
+    Finding,
+    Stage,
+    lint,
+)
 from undertow.composition.parallel import (
     bounded_parallel,
     bounded_profile,
@@ -105,6 +110,7 @@ __all__ = [
     "ComposedMetric",
     "Disintegration",
     "EngineResult",
+    "Finding",
     "FiniteEngine",
     "Leakage",
     "Ledger",
@@ -113,6 +119,7 @@ __all__ = [
     "Receipt",
     "Release",
     "Report",
+    "Stage",
     "UnprotectedPart",
     "WindowLedger",
     "after_post_processing",
@@ -136,6 +143,7 @@ __all__ = [
     "disintegrate",
     "domain_to_document",
     "infinite_loss_error",
+    "lint",
     "loss_at_distance",
     "minimum_privacy_approx",
     "move_cost_matrix",

@@ -276,6 +276,8 @@ class _Bundle:
         self.single: list[tuple[Loss, int]] = []
         for at, count in counts.items():
             self._enter(losses[at], count)
+        # Equal keys are equal prices: families look at alike releases once.
+        self.key = (notion, self.linear, self.square, tuple(self.single))
         self.known: dict[Exact, tuple[Exact, ...]] = {}
 
     def _enter(self, loss: Loss, count: int) -> None:

@@ -255,7 +255,10 @@ class Plan:
             theorems=theorems_of(self._releases, target, notion=loss.notion),
             unprotected=target.invariants(self._domain),
             warnings=warnings_of(target, self._domain, no_guarantee=no_guarantee),
-            assumptions=(*assumptions_of(self._releases), *result.notes),
+            assumptions=(
+                *assumptions_of(self._releases, self._domain),
+                *result.notes,
+            ),
             tight=result.tight,
             profile=tuple(pair for pair, _ in result.front if isinstance(pair, Approx)),
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from undertow.composition.release import Release
 from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.domain import Graph, Table
 from undertow.spaces.granularity import Bounded, Edit, Unbounded
 from undertow.spaces.view import Identity, Select
 
@@ -81,12 +82,24 @@ def _disjoint(releases: Sequence[Release]) -> bool:
     return True
 
 
-def assumptions_of(releases: Sequence[Release]) -> tuple[str, ...]:
-    """Return the hypotheses that only the owner of the mechanisms can vouch for."""
+def assumptions_of(releases: Sequence[Release], domain: Domain) -> tuple[str, ...]:
+    """Return the hypotheses that only the owner of data and mechanisms can vouch for."""
     facts = ["every stated loss holds, for every earlier output if steps are adaptive"]
     if any(claim.setting == "common" for r in releases for claim in r.claims):
         facts.append("every common-domain release reads nothing but its view")
-    return tuple(facts)
+    return (*facts, *_declared_caps(domain))
+
+
+def _declared_caps(domain: Domain) -> list[str]:
+    """Return the limits the domain declares, which the loader must enforce."""
+    caps = []
+    if isinstance(domain, Table) and domain.max_cells is not None:
+        caps.append(f"every record lies in at most {domain.max_cells} cells")
+    if isinstance(domain, Table) and domain.max_size is not None:
+        caps.append(f"the table has at most {domain.max_size} records")
+    if isinstance(domain, Graph) and domain.max_degree is not None:
+        caps.append(f"every vertex has at most {domain.max_degree} edges")
+    return [f"{cap} (declared; enforce it where the data is loaded)" for cap in caps]
 
 
 def warnings_of(

@@ -9,6 +9,7 @@ depends on the value x: the ratio of two such constants is part of the loss.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -140,8 +141,9 @@ class _Interval(Mechanism):
             raise MismatchError(f"given must be a multiple of the step {self.step}.")
         return x
 
+    @abstractmethod
     def _tails(self, error: Fraction, x: Fraction) -> float:
-        raise AssertionError  # each subclass has its own
+        """Return the probability of an error of at least `error`, which is positive."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -213,6 +215,13 @@ class ClampedMechanism(_Interval):
         own = self.base.pair_loss(x, y)
         limits = own.exact_parameters() if isinstance(own, Pure) else ()
         return Pure(min(value, *limits) if limits else value)
+
+    def released_loss(self, sensitivity: Number) -> Loss:
+        """Return what a released value costs, rounding to the lattice included."""
+        if isinstance(self.base, LaplaceMechanism | GaussianMechanism):
+            return self.base.released_loss(sensitivity)
+        reach = math.floor(exact(sensitivity, "sensitivity") / self._step())
+        return self.base.pair_loss(0, reach * self._step())
 
     def log_density(self, output: ArrayLike, given: Number) -> Floats:
         """Return the log density inside, the log probability at the ends."""

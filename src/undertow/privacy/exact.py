@@ -188,11 +188,16 @@ def format_up(value: Exact, digits: int = 12) -> str:
     --------
     >>> format_up(Fraction(9, 5)), format_up(Fraction(1, 3), 3), format_up(math.inf)
     ('1.8', '0.334', 'inf')
+    >>> format_up(100), format_up(Fraction(1, 10**9))
+    ('100', '1e-9')
     """
     if value == math.inf:
         return "inf"
     context = Context(prec=digits, rounding=ROUND_CEILING)
     value = Fraction(value)
     quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
-    text = f"{quotient.normalize(context):g}" if quotient else "0"
-    return text.replace("e+", "e")
+    if not quotient:
+        return "0"
+    short = quotient.normalize(context)
+    written_out = -7 < short.adjusted() < 16
+    return f"{short:f}" if written_out else f"{short:e}".replace("e+", "e")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.errors import AssumptionError, MismatchError
+from undertow.errors import MismatchError
 from undertow.spaces.base import Database, Domain, Granularity
 from undertow.spaces.domain import FiniteDomain, Graph, MetricSpace, Rows, Stream, Table
 
@@ -89,8 +89,6 @@ def _draws(
 
 def _random_table(domain: Table, rng: np.random.Generator) -> tuple[Hashable, ...]:
     universe = tuple(domain.records())
-    if not universe:
-        raise AssumptionError("domain must have records to draw from, got none.")
     most = min(domain.greatest_size, max(domain.least_size, _FEW_RECORDS))
     number = int(rng.integers(domain.least_size, int(most) + 1))
     return Table.database(_draws(universe, number, rng))

@@ -155,7 +155,9 @@ def intrinsic_gap(
     for i, x in enumerate(listed):
         for j in range(i):
             induced = granularity.distance(x, listed[j], within)
-            gap = Gap(x, listed[j], induced, float(intrinsic[i, j]))
+            steps = float(intrinsic[i, j])
+            whole = steps if steps == math.inf else int(steps)
+            gap = Gap(x, listed[j], induced, whole)
             if gap.induced < gap.intrinsic and (worst is None or _wider(gap, worst)):
                 worst = gap
     return worst

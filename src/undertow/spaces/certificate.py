@@ -17,7 +17,8 @@ from undertow.errors import IncompatiblePartitionError
 from undertow.spaces.attack import concrete, random_neighbours
 from undertow.spaces.base import Database, Domain, Granularity, View
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Group, LTrajectory, Trajectory
+from undertow.spaces.granularity import Group, LTrajectory, Relation, Trajectory
+from undertow.spaces.granularity.generic import Catalogued
 from undertow.spaces.metric import image_or_values
 from undertow.spaces.partition import Partition
 
@@ -198,8 +199,7 @@ def certificate_for(
     """
     granularity.require_domain(domain)
     if isinstance(granularity, Trajectory):
-        stands_for = certificate_for(granularity.on(domain), partition, domain=domain)
-        return _renamed(stands_for, granularity)
+        return _trajectory(granularity, partition, domain)
     if isinstance(granularity, Group):
         return _grouped(granularity, partition, domain)
     if partition.rule == "data":
@@ -282,6 +282,8 @@ def _contradiction(
 
 def _family(granularity: Granularity) -> str:
     """Return the name without its numbers: ``w-event:3`` -> ``w-event``."""
+    if not isinstance(granularity, Catalogued) or isinstance(granularity, Relation):
+        return "other"  # a relation of one's own may bear any name
     parts = granularity.name.split(":")
     kept = [part for part in parts if not part.isdigit() and "=" not in part]
     return ":".join(part for part in kept if part not in ("periodic", "recorded"))
@@ -356,8 +358,11 @@ def _successive(partition: Partition) -> bool:
     return len(times) == len(blocks) and times == sorted(times)
 
 
-def _renamed(certificate: Certificate, granularity: Granularity) -> Certificate:
-    return replace(certificate, granularity=granularity)
+def _trajectory(
+    granularity: Trajectory, partition: Partition, domain: Domain
+) -> Certificate:
+    stands_for = certificate_for(granularity.on(domain), partition, domain=domain)
+    return replace(stands_for, granularity=granularity)
 
 
 def _refused(

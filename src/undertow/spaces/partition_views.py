@@ -48,7 +48,13 @@ def block_views(cut: Cut, domain: Domain) -> tuple[View, ...]:
         # The blocks fit the domain iff their union does.
         merged = cut._replace(blocks=(frozenset().union(*cut.blocks),))
         build(merged, domain)[0].require_domain(domain)
-    return build(cut, domain)
+    views = build(cut, domain)
+    if not views:
+        raise MismatchError(
+            f"a partition by {cut.rule} must have at least one block, got a domain of "
+            f"kind {domain.kind} with nothing to cut by; list the blocks."
+        )
+    return views
 
 
 def _split(elements: Iterable[Hashable]) -> tuple[Block, ...]:

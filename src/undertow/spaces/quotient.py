@@ -24,6 +24,8 @@ from undertow.errors import (
 )
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import Table, require_enumerable, require_members
+from undertow.spaces.granularity import Bounded, Edit, Trajectory, Unbounded
+from undertow.spaces.metric import SymmetricDifference
 from undertow.spaces.metric_matrix import check_pseudometric
 from undertow.spaces.view_table import Select
 
@@ -360,12 +362,12 @@ def _closed_form(
         return None
     if view.statistic == "count" or view.covers(domain):
         return None
-    if base.name in ("bounded", "trajectory"):
+    if isinstance(base, Trajectory):
+        base = base.on(domain)
+    if base == Bounded() or (base == Edit() and domain.size is None):
         return float(sub_universe_distance(ours, theirs))
-    if domain.size is None and base.name in ("unbounded", "edit"):
-        a, b = Counter(ours), Counter(theirs)
-        gone, come = sum((a - b).values()), sum((b - a).values())
-        return float(gone + come if base.name == "unbounded" else max(gone, come))
+    if base == Unbounded() and domain.size is None:
+        return SymmetricDifference().distance(ours, theirs, domain)
     return None
 
 

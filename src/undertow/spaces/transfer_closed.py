@@ -32,7 +32,8 @@ def plain(granularity: Granularity, domain: Domain) -> tuple[Granularity, int]:
     """Return what one step is and how many count as one, without synonyms."""
     if isinstance(granularity, Group):
         base, size = plain(granularity.base, domain)
-        return base, size * granularity.size
+        whole = isinstance(base, FreeLunch)  # one step already reaches everything
+        return base, 1 if whole else size * granularity.size
     if isinstance(granularity, Trajectory):
         return granularity.on(domain), 1
     if isinstance(granularity, Local):
@@ -44,14 +45,14 @@ def grouped(one: Closed, whole: Closed, size: int, *, same: bool) -> Closed:
     """Return the factor for `size` steps, given that for one and for all at once.
 
     Never more than `size` times one step, nor more than the diameter. A granularity
-    against its own groups attains it: a shortest path passes every distance.
+    against its own groups attains it where everything is connected: a shortest path
+    passes every distance.
     """
     if size == 1 or one.factor == math.inf:
         return one
     factor = min(size * one.factor, whole.factor)
-    exact = same and whole.exact and one.exact
-    if whole.exact and whole.factor == 1:
-        exact = True
+    exact = same and whole.exact and one.exact and whole.factor < math.inf
+    exact = exact or (whole.exact and whole.factor == 1)
     return Closed(factor, f"up to {size} times: {one.change}", None, exact)
 
 

@@ -16,25 +16,43 @@ from undertow.errors import MismatchError
 from undertow.privacy.exact import Exact
 from undertow.spaces.base import Database, Domain, Metric, View
 from undertow.spaces.domain import Rows, Stream, Table
+from undertow.spaces.granularity import (
+    Bounded,
+    BoundedById,
+    Edit,
+    Event,
+    FreeLunch,
+    Local,
+    Unbounded,
+    User,
+)
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    Euclidean,
+    LpNorm,
+    SymmetricDifference,
+)
 from undertow.spaces.view_general import require_kind
 
 __all__ = ["Clip", "Truncate"]
 
 # Units under which a map of single values never moves more units than it was given.
-_RECORD_UNITS = frozenset(
-    """absolute bounded bounded:ordered bounded-by-id edit euclidean event
-    event:add-remove free-lunch l1 l2 linf local symmetric-difference unbounded user
-    user:add-remove""".split()
+_RECORD_UNITS = (
+    AbsoluteDifference,
+    Bounded,
+    BoundedById,
+    Edit,
+    Euclidean,
+    Event,
+    FreeLunch,
+    Local,
+    LpNorm,
+    SymmetricDifference,
+    Unbounded,
+    User,
 )
 # Proved by cases: a record that leaves may admit the next one of its unit.
-_TRUNCATION = {
-    "unbounded": 2,
-    "edit": 2,
-    "event": 2,
-    "event:add-remove": 2,
-    "user": 1,
-    "user:add-remove": 1,
-}
+_TRUNCATION: dict[type[Metric], int] = {Unbounded: 2, Edit: 2, Event: 2, User: 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +111,7 @@ class Clip(View):
 
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return 1 within one record-level unit or norm, else infinity."""
-        known = source.name.replace(" ", "-") in _RECORD_UNITS
+        known = isinstance(source, _RECORD_UNITS)
         return 1 if known and source == target else math.inf
 
     def _clip(self, value: Any) -> Any:
@@ -183,7 +201,8 @@ class Truncate(View):
 
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return the proved constants of record and user level, else infinity."""
-        return _TRUNCATION.get(source.name, math.inf) if source == target else math.inf
+        known = _TRUNCATION.get(type(source), math.inf)
+        return known if source == target else math.inf
 
     def _keeps_all(self, domain: Stream) -> bool:
         return domain.times <= self.per_unit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 from undertow.errors import MismatchError
@@ -91,7 +92,8 @@ class RandomBlock(View):
 
     def holds(self, key: Hashable) -> bool:
         """Return whether the id `key` falls into this block."""
-        text = f"{len(self.salt)}:{self.salt}:{key!r}".encode()
+        stable = int(key) if isinstance(key, Integral) else record_order(key)
+        text = f"{len(self.salt)}:{self.salt}:{stable!r}".encode()
         digest = hashlib.blake2b(text, digest_size=16).digest()
         return int.from_bytes(digest, "big") % self.of == self.block
 

@@ -104,7 +104,11 @@ class Select(View):
     def covers(self, domain: Domain) -> bool:
         """Return whether every record of the universe is selected."""
         table = _table(self, domain)
-        return not table.multi and self.cells >= set(table.cells)
+        labels = dict(table.attributes).get(table.cell) if table.cells else None
+        if not table.multi:
+            return self.cells >= set(labels or table.cells)
+        # Without a list of its own a table of overlapping cells has records in none.
+        return labels is not None and all(self.cells & _as_set(x) for x in labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +280,10 @@ def _table(view: View, domain: Domain) -> Table:
 def _columns(domain: Domain) -> tuple[tuple[str, tuple[Hashable, ...] | None], ...]:
     assert isinstance(domain, Table | Rows)
     return domain.attributes
+
+
+def _as_set(label: Any) -> frozenset[Hashable]:
+    return frozenset(label)
 
 
 def _restrict(table: Table, chosen: frozenset[Hashable]) -> Table:

@@ -249,6 +249,17 @@ def test_a_truncated_release_lies_on_the_lattice_and_in_the_interval(base):
     assert released.released is released
 
 
+def test_a_clamped_release_costs_what_its_base_costs():
+    for base in (LaplaceMechanism(2), GaussianMechanism(2)):
+        mechanism = ClampedMechanism(base, 0, 3)
+        assert mechanism.released_loss("0.1") == base.released_loss("0.1")
+    counts = ClampedMechanism(DiscreteLaplaceMechanism(2), 0, 3)
+    assert counts.released_loss("1.5") == Pure("0.5")  # integers: at most 1 apart
+    assert ClampedMechanism(DiscreteGaussianMechanism(2), 0, 3).released_loss(
+        1
+    ) == ZCDP("1/8")
+
+
 def test_a_value_at_the_end_rounds_into_the_interval():
     mechanism = TruncatedMechanism(LaplaceMechanism(1), "0.1", "3.3")
     draw = mechanism.sample([0.1, 3.3], source=SimulatedSource(3))

@@ -12,6 +12,7 @@ from undertow.errors import (
     MismatchError,
     UnboundedSensitivityError,
 )
+from undertow.mechanisms.gaussian import GaussianMechanism
 from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.privacy.loss import Pure
@@ -50,6 +51,13 @@ def test_the_cdf_is_the_integral_of_the_density_up_to_the_output():
         lambda y: math.exp(mechanism.log_density(y, 1.0)), -80, 2.7, points=[1.0]
     )[0]
     assert mechanism.cdf(2.7, 1.0) == pytest.approx(below, abs=1e-9)
+
+
+def test_every_real_number_and_nothing_else_is_an_output():
+    for mechanism in (LaplaceMechanism(1), GaussianMechanism(1)):
+        support = mechanism.support(0.0)
+        assert -1e300 in support
+        assert math.inf not in support
 
 
 def test_the_cdf_keeps_its_relative_precision_in_the_far_tail():

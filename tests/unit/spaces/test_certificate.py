@@ -237,6 +237,12 @@ def test_a_pair_outside_the_table_is_refused_with_the_way_out():
         certificate_for(Edge(), value, domain=TABLE)
 
 
+def test_a_relation_that_borrows_a_name_borrows_no_certificate():
+    everything = Relation("unbounded", lambda one, two: one != two)
+    with pytest.raises(IncompatiblePartitionError, match="no such row"):
+        certificate_for(everything, value, domain=TABLE)
+
+
 def test_the_table_needs_no_enumeration_on_large_domains():
     streets = Table(tuple(range(10_000)))
     assert certificate_for(Unbounded(), value, domain=streets).blocks == 10_000

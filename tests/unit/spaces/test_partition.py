@@ -17,7 +17,7 @@ from undertow.spaces.granularity import (
     Unbounded,
     User,
 )
-from undertow.spaces.metric import LpNorm, SymmetricDifference
+from undertow.spaces.metric import FunctionMetric, LpNorm, SymmetricDifference
 from undertow.spaces.partition import (
     Partition,
     commutes,
@@ -116,6 +116,8 @@ def test_shared_and_empty_blocks_and_unknown_rules_are_refused():
         (Partition.by_location(), Stream(1, 1)),
         (Partition.by_column(), TABLE),
         (Partition.by_value(), Table(("a", "b"), multi=True)),
+        (Partition.by_value(), Table()),
+        (Partition.by_id(), Rows(0)),
     ],
     ids=lambda value: getattr(value, "rule", ""),
 )
@@ -237,6 +239,18 @@ def test_the_sum_norm_commutes_with_rows_and_the_euclidean_norm_does_not():
     euclid = commutes(LpNorm(2), Partition.by_id(), domain=rows)
     assert not euclid.holds  # 1 + 1 exceeds the square root of 2
     assert set(euclid.witness) <= set(rows.databases())
+
+
+def test_the_printed_equality_is_reported_apart_from_the_inequality():
+    # One block that holds everything but sees no difference below two records.
+    table = Table(("a", "b", "c"), values_per_cell=1, max_size=2)
+    steps = FunctionMetric(
+        "even steps",
+        lambda one, two: 2.0 * (len(set(one) ^ set(two)) > 1) if one != two else 0.0,
+    )
+    found = commutes(steps, Partition.by_value(["a"], ["b"]), domain=table)
+    assert (found.holds, found.equal) == (True, False)
+    assert steps.distance(*found.witness, table) > 0
 
 
 def test_time_blocks_are_touched_together_by_a_user_and_apart_by_an_event():

@@ -20,6 +20,7 @@ from undertow.spaces.granularity import (
     Edit,
     FreeLunch,
     Relation,
+    Trajectory,
     Unbounded,
 )
 from undertow.spaces.metric import (
@@ -137,6 +138,42 @@ def test_closed_forms_of_a_selection_agree_with_contraction(unit, size):
             found = quotient_distance(unit, view, domain=table, first=one, second=two)
             shown = index[view.apply(one, table)], index[view.apply(two, table)]
             assert found == matrix[shown]
+
+
+@pytest.mark.parametrize("unit", [Bounded(), Unbounded(), Edit()], ids=lambda u: u.name)
+@pytest.mark.parametrize(
+    ("table", "view"),
+    [
+        (
+            Table(("a", "b"), multi=True, values_per_cell=1, max_size=2),
+            Select("a", "b"),
+        ),
+        (
+            Table(("a", "b", "c"), cell="x", attributes={"x": ("a", "b")}, max_size=3),
+            Select("a", "b"),
+        ),
+        (
+            Table(("a", "b", "c"), cell="x", attributes={"x": ("a", "b")}, size=3),
+            Select("a"),
+        ),
+    ],
+    ids=["overlapping cells", "cells without records", "one of two"],
+)
+def test_closed_forms_hold_on_unusual_tables_too(table, view, unit):
+    index, matrix = canonical_quotient(unit, view, domain=table)
+    for one in table.databases():
+        for two in table.databases():
+            found = quotient_distance(unit, view, domain=table, first=one, second=two)
+            shown = index[view.apply(one, table)], index[view.apply(two, table)]
+            assert found == matrix[shown]
+
+
+def test_a_relation_that_borrows_a_name_borrows_no_closed_form():
+    never = Relation("bounded", lambda one, two: False)
+    table = Table(("a", "b"), values_per_cell=1, max_size=1)
+    pair = {"first": ("a",), "second": ("b",)}
+    assert quotient_distance(never, Select("a"), domain=table, **pair) == math.inf
+    assert quotient_distance(Trajectory(), Select("a"), domain=table, **pair) == 1
 
 
 def test_the_whole_universe_keeps_the_size_apart():

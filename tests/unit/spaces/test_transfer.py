@@ -194,6 +194,15 @@ def test_a_group_already_held_is_free():
     assert implies(Group(Group(Unbounded(), 2), 3), Group(Unbounded(), 6), Table()) == 1
 
 
+def test_groups_inside_one_component_are_not_overstated():
+    domain = Stream(2, 3, values=("a",))  # nothing joins what the cap keeps apart
+    one = User(max_times=1)
+    assert not stream_transfer(one, Group(one, 5), domain).exact
+    assert implies(one, Group(one, 5), domain) == 2
+    graph = Graph(6)
+    assert transfer_factor(Edge(), Group(FreeLunch(), 3), graph).exact
+
+
 def test_upper_bounds_say_that_they_are():
     domain = Graph(40, max_degree=3)
     found = transfer_factor(Edge(), FreeLunch(), domain)

@@ -15,6 +15,7 @@ from undertow.spaces.granularity import (
     Edit,
     Event,
     FreeLunch,
+    Relation,
     Unbounded,
     User,
 )
@@ -170,7 +171,7 @@ def test_truncate_keeps_the_first_records_of_each_unit():
 
 
 @pytest.mark.parametrize(
-    "domain", [OWNERS, VISITS, Stream(1, 2, regular=True, values="ab")]
+    "domain", [OWNERS, VISITS, Stream(1, 2, regular=True, values=("a", "b"))]
 )
 def test_truncated_databases_lie_in_the_image(domain):
     view = Truncate(1)
@@ -204,6 +205,12 @@ def test_nothing_is_claimed_about_truncation_under_replacement():
     assert Truncate(1).stretch(Unbounded(), Edit()) == math.inf
 
 
+def test_a_relation_that_borrows_a_name_borrows_no_constant():
+    borrowed = Relation("unbounded", lambda one, two: True)
+    assert Truncate(1).stretch(borrowed, borrowed) == math.inf
+    assert Clip(0, 1).stretch(borrowed, borrowed) == math.inf
+
+
 def test_truncate_refuses_tables_without_units_and_a_cap_of_nothing():
     with pytest.raises(MismatchError, match="exactly one cell"):
         Truncate(1).require_domain(Table(("a", "b"), multi=True))
@@ -225,6 +232,7 @@ def test_a_chain_applies_the_second_view_to_what_the_first_shows():
 def test_a_chain_after_plain_values_passes_them_on():
     chain = Chain(Degree(0), Clip(0, 1))
     chain.require_domain(Graph(3))
+    assert chain.image(Graph(3)) is None
     assert chain.apply(frozenset({(0, 1), (0, 2)}), Graph(3)) == 1
 
 

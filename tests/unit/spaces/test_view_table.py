@@ -3,6 +3,7 @@
 import math
 import pickle
 
+import numpy as np
 import pytest
 
 from undertow.errors import FalsifiedClaimError, MismatchError
@@ -76,6 +77,20 @@ def test_a_count_has_no_image_and_covering_selections_say_so():
     assert Select("N", statistic="count").image(AREAS) is None
     assert Select("N", "S", "W").covers(AREAS)
     assert not Select("N").covers(AREAS)
+
+
+def test_a_selection_covers_when_only_cells_without_records_are_left_out():
+    table = Table(
+        ("a", "b", "c"), cell="x", attributes={"x": ("a", "b"), "y": (0, 1)}, size=2
+    )
+    assert Select("a", "b").covers(table)
+    assert not Select("a").covers(table)
+    shown = {Select("a").apply(one, table) for one in table.databases()}
+    assert shown == set(Select("a").image(table).databases())
+    both = Select("a", "b")
+    assert {both.apply(d, table) for d in table.databases()} == set(
+        both.image(table).databases()
+    )
 
 
 def test_select_refuses_unknown_cells_other_domains_and_unknown_statistics():
@@ -170,6 +185,13 @@ def test_the_image_of_a_random_block_holds_its_values():
         assert _images_lie_in_the_image(RandomBlock(block, 8, "s"), rows)
     with pytest.raises(MismatchError):
         RandomBlock(0, 2, "s").require_domain(AREAS)
+
+
+def test_equal_ids_fall_into_the_same_block():
+    for block in range(3):
+        view = RandomBlock(block, 3, "s")
+        assert view.holds(5) == view.holds(np.int64(5))
+        assert view.holds(frozenset("abcdef")) == view.holds(frozenset("fedcba"))
 
 
 def test_row_positions_count_present_rows_only():

@@ -72,9 +72,7 @@ def _pair(first: Database, second: Database) -> Change:
 Measure = Callable[[Database, Database], Exact]
 
 
-def _measure(
-    column: Column, domain: Domain, databases: Sequence[Database]
-) -> Measure:
+def _measure(column: Column, domain: Domain, databases: Sequence[Database]) -> Measure:
     column.view.require_domain(domain)
     if column.setting == "view":
         image = image_or_values(column.view, domain)
@@ -90,9 +88,7 @@ def _measure(
     return _quotient(column, domain, databases)
 
 
-def _quotient(
-    column: Column, domain: Domain, databases: Sequence[Database]
-) -> Measure:
+def _quotient(column: Column, domain: Domain, databases: Sequence[Database]) -> Measure:
     """Return the distance modulo the fibres of the view, by shortest paths."""
     fibre = {d: column.view.apply(d, domain) for d in databases}
     edges = _fibre_edges(column.unit, domain, databases, fibre.__getitem__)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from undertow.errors import MismatchError
 from undertow.privacy.exact import Exact, sqrt_up
@@ -24,7 +25,7 @@ from undertow.spaces.change import Change, ChangeFamily, Column, Row
 from undertow.spaces.domain import Graph
 from undertow.spaces.granularity import Edge, FreeLunch, Group, Node
 from undertow.spaces.influence.families import RepeatedFamily, UnionFamily
-from undertow.spaces.influence.node import NodeFamily, NodeSight
+from undertow.spaces.influence.node import NodeFamily, NodeSight, Rate
 from undertow.spaces.influence.pairs import PairColumn, PairFamily
 from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
 from undertow.spaces.influence.runs import listed
@@ -154,14 +155,8 @@ def _cliques(column: Reduced, counts: Sequence[int], *, steps: Exact = 1) -> Exa
     if order == math.inf:
         return column.finish(max(counts))
     if order == 2:
-        return column.finish(_rational(sqrt_up(sum(n * n for n in counts))))
+        return column.finish(Fraction(sqrt_up(sum(n * n for n in counts))))
     return column.finish(sum(counts))  # every norm is at most the sum
-
-
-def _rational(value: float) -> Exact:
-    from fractions import Fraction
-
-    return Fraction(value)
 
 
 def _edges(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
@@ -216,9 +211,7 @@ def _edge_change(one: int, two: int) -> Change:
     return Change("edge", words, (("vertices", (one, two)),))
 
 
-def _pair_row(
-    plain: Sequence[Reduced], sights: _Sights, pair: tuple[int, int]
-) -> Row:
+def _pair_row(plain: Sequence[Reduced], sights: _Sights, pair: tuple[int, int]) -> Row:
     influences: dict[int, Exact] = dict(sights.whole)
     seen = [j for vertex in pair for j in sights.vertex.get(vertex, ())]
     for j in (*seen, *sights.pairs[pair]):
@@ -239,7 +232,7 @@ def _nodes(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
 def _node_sight(column: Reduced, domain: Graph) -> NodeSight:
     view, unit = column.view, column.unit
     counts_edges = isinstance(unit, Edge | SymmetricDifference)
-    rate = "once" if isinstance(unit, FreeLunch | Node) else "edges"
+    rate: Rate = "once" if isinstance(unit, FreeLunch | Node) else "edges"
     if not _known(column):
         return NodeSight(column, _vertex(view), "lost", exact=True)
     if isinstance(view, Identity):

@@ -12,8 +12,13 @@ from typing import Literal
 from undertow.privacy.exact import Exact
 from undertow.spaces.change import Change, ChangeFamily, Charge, Maximum, Row, totals
 from undertow.spaces.influence.reduction import Reduced
+from undertow.spaces.view import Degree
 
-__all__ = ["NodeFamily", "NodeSight"]
+__all__ = ["NodeFamily", "NodeSight", "Rate"]
+
+Rate = Literal["once", "edges", "degree", "fixed", "lost"]
+"""What the rewired vertex itself costs: one step, the number of its edges that change,
+the change of its degree, a fixed amount, or everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +31,8 @@ class NodeSight:
         The column.
     vertex : int or None
         The vertex it belongs to; None: the whole graph.
-    rate : {"once", "edges", "degree", "fixed", "lost"}
-        What the rewired vertex itself costs: one step, the number of its edges that
-        change, the change of its degree, a fixed amount, or everything.
+    rate : Rate
+        What the rewired vertex itself costs.
     fixed : Exact
         The fixed amount.
     exact : bool
@@ -37,7 +41,7 @@ class NodeSight:
 
     column: Reduced
     vertex: int | None
-    rate: Literal["once", "edges", "degree", "fixed", "lost"]
+    rate: Rate
     fixed: Exact = 0
     exact: bool = True
 
@@ -47,13 +51,10 @@ class NodeSight:
             return self.fixed
         if self.rate == "lost":
             return math.inf
-        amount = k if self.rate == "degree" or self._counts_degree() else edges
+        amount = k if isinstance(self.column.view, Degree) else edges
         if self.rate == "once":
             return self.column.finish(1) if amount else 0
         return self.column.finish(amount)
-
-    def _counts_degree(self) -> bool:
-        return type(self.column.view).__name__ == "Degree"
 
     def at_end(self) -> Exact:
         """Return the influence on a vertex that gains or loses one edge."""
@@ -94,16 +95,16 @@ class NodeFamily(ChangeFamily):
         """Return the heaviest rewiring."""
         whole, own = self._split(charges)
         ends = {v: self._end_cost(held, coordinate) for v, held in own.items()}
-        order = sorted(ends, key=lambda v: (-_rank(ends[v]), v))
+        order = sorted(ends, key=lambda v: (-ends[v], v))
         order += self._bystanders(own)
-        weights = [ends.get(v, 0) for v in order]
+        line = _Line(order, [ends.get(v, 0) for v in order])
         best: tuple[Exact, int, int, int] = (-1, 0, 0, 1)
-        for vertex in self._centres(own, order):
-            for k, edges in self._shapes():
-                fixed = [*whole, *own.get(vertex, ())]
-                centre = self._centre_cost(fixed, k, edges, coordinate)
-                others = self._others(order, weights, vertex, edges)
-                total = _plus(centre, others)
+        centres = self._centres(own, order)
+        for k, edges in self._shapes():
+            shared = self._centre_cost(whole, k, edges, coordinate)
+            for vertex in centres:
+                mine = self._centre_cost(own.get(vertex, ()), k, edges, coordinate)
+                total = _plus(shared, mine, line.heaviest(edges, without=vertex))
                 if total > best[0]:
                     best = (total, vertex, k, edges)
         value, vertex, k, edges = best
@@ -177,21 +178,6 @@ class NodeFamily(ChangeFamily):
         ]
         return totals(prices, coordinate + 1)[coordinate]
 
-    def _others(
-        self, order: Sequence[int], weights: Sequence[Exact], vertex: int, edges: int
-    ) -> Exact:
-        sums = self._sums(weights)
-        at = order.index(vertex)
-        if at >= edges:
-            return sums[edges]
-        rest = sums[min(edges + 1, len(weights))]
-        if rest == math.inf:
-            return _plus(*(w for i, w in enumerate(weights[: edges + 1]) if i != at))
-        return rest - weights[at]
-
-    def _sums(self, weights: Sequence[Exact]) -> list[Exact]:
-        return [0, *accumulate(weights, _plus)]
-
     def _row(self, vertex: int, k: int, edges: int, chosen: Sequence[int]) -> Row:
         influences: dict[int, Exact] = {}
         ends = set(chosen)
@@ -203,15 +189,29 @@ class NodeFamily(ChangeFamily):
                 value = sight.at_end()
             if value:
                 influences[j] = value
-        words = (
-            f"rewire vertex {vertex}: {edges} edges change, its degree by {k}"
-        )
+        words = f"rewire vertex {vertex}: {edges} edges change, its degree by {k}"
         details = (("vertex", vertex), ("degree", k), ("others", tuple(chosen)))
         return Row(Change("rewire", words, details), influences)
 
 
-def _rank(value: Exact) -> Exact:
-    return value
+class _Line:
+    """Vertices in decreasing weight, with the sums of the heaviest."""
+
+    def __init__(self, order: Sequence[int], weights: Sequence[Exact]) -> None:
+        self.weights = list(weights)
+        self.place = {vertex: at for at, vertex in enumerate(order)}
+        self.sums: list[Exact] = [0, *accumulate(weights, _plus)]
+
+    def heaviest(self, number: int, *, without: int) -> Exact:
+        """Return the sum of the `number` heaviest vertices other than one."""
+        at = self.place[without]
+        if at >= number:
+            return self.sums[number]
+        rest = self.sums[number + 1]
+        if rest == math.inf:
+            others = self.weights[:at] + self.weights[at + 1 : number + 1]
+            return _plus(*others)
+        return rest - self.weights[at]
 
 
 def _plus(*values: Exact) -> Exact:

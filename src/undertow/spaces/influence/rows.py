@@ -106,11 +106,7 @@ def _family(
     if steps is None:
         return None
     kinds = _id_kinds(domain, sights)
-    rows = [
-        _row(domain, sights, kind, step=step)
-        for kind in kinds
-        for step in steps
-    ]
+    rows = [_row(domain, sights, kind, step=step) for kind in kinds for step in steps]
     return listed(rows, tight=all(s.exact and s.column.faithful for s in sights))
 
 
@@ -182,9 +178,7 @@ def _id_kinds(domain: Rows, sights: Sequence[_Sight]) -> list[_Kind]:
     ]
 
 
-def _row(
-    domain: Rows, sights: Sequence[_Sight], kind: _Kind, *, step: _Step
-) -> Row:
+def _row(domain: Rows, sights: Sequence[_Sight], kind: _Kind, *, step: _Step) -> Row:
     influences: dict[int, Exact] = {}
     for j, sight in enumerate(sights):
         value = _influence(domain, sight, step) if kind.seen[j] else 0

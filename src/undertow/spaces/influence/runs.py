@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from undertow.privacy.exact import Exact
 from undertow.spaces.change import (
@@ -30,6 +31,8 @@ __all__ = ["ExplicitFamily", "Run", "front_of", "listed"]
 
 Run = tuple[int, int, Exact]
 """First class, end of the stretch (exclusive), influence."""
+
+Totals = Sequence[int] | NDArray[np.int64]
 
 
 class ExplicitFamily(ChangeFamily):
@@ -104,7 +107,7 @@ class ExplicitFamily(ChangeFamily):
 
     def _totals(
         self, charges: Sequence[Charge], coordinate: int
-    ) -> tuple[Sequence[int], Sequence[int], int, bool]:
+    ) -> tuple[Totals, Totals, int, bool]:
         starts: list[int] = []
         stops: list[int] = []
         costs: list[Exact] = []
@@ -129,16 +132,14 @@ class ExplicitFamily(ChangeFamily):
         yield from _merged([self.runs.get(j, ()) for j in charge.columns])
 
 
-def _values(
-    totals: Sequence[int], infinite: Sequence[int], denominator: int
-) -> list[Exact]:
+def _values(totals: Totals, infinite: Totals, denominator: int) -> list[Exact]:
     return [
         math.inf if lost else Fraction(int(total), denominator)
         for total, lost in zip(totals, infinite, strict=True)
     ]
 
 
-def _argmax(totals: Sequence[int]) -> int:
+def _argmax(totals: Totals) -> int:
     if isinstance(totals, np.ndarray):
         return int(np.argmax(totals))
     return max(range(len(totals)), key=totals.__getitem__)

@@ -221,7 +221,9 @@ def _fill(
         choice = np.argmax(options, axis=0)
         best = options[choice, np.arange(slots + 1)]
         steps.append(choice)
-    left, once, twice = slots, [], []
+    left = slots
+    once: list[int] = []
+    twice: list[int] = []
     for item, choice in zip(reversed(candidates), reversed(steps), strict=True):
         taken = int(choice[left])
         left -= taken

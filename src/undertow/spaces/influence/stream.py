@@ -22,8 +22,8 @@ from undertow.spaces.granularity import (
 from undertow.spaces.influence.families import RepeatedFamily
 from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
 from undertow.spaces.influence.runs import ExplicitFamily, Run
-from undertow.spaces.influence.stream_choice import chosen_times
-from undertow.spaces.influence.stream_palette import Palette, palettes
+from undertow.spaces.influence.stream_choice import Choice, chosen_times
+from undertow.spaces.influence.stream_palette import Mode, Palette, palettes
 from undertow.spaces.influence.stream_units import (
     Flags,
     StreamSight,
@@ -82,8 +82,8 @@ def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced
     times = getattr(column.view, "times", None)
     seen = domain.times if times is None else len(times)
     step = target.base if isinstance(target, Group) else target
-    capped = isinstance(step, User) and step.max_times is not None
-    if seen <= unit.max_times or (capped and step.max_times <= unit.max_times):
+    cap = step.max_times if isinstance(step, User) else None
+    if seen <= unit.max_times or (cap is not None and cap <= unit.max_times):
         return column
     lost: tuple[tuple[str, Exact], ...] = (*column.steps, ("scale", math.inf))
     return replace(column, unit=FreeLunch(), steps=lost)
@@ -92,8 +92,8 @@ def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced
 def _cells(
     domain: Stream, target: Event, sights: Sequence[StreamSight]
 ) -> ExplicitFamily:
-    mode = "add-remove" if target.add_remove else "replace"
-    (palette,) = palettes(domain, sights, mode)  # type: ignore[arg-type]  # a Mode
+    mode: Mode = "add-remove" if target.add_remove else "replace"
+    (palette,) = palettes(domain, sights, mode)
     kinds = user_kinds(domain, sights)
     times, block = domain.times, domain.times * len(kinds)
     runs: dict[int, list[Run]] = {}
@@ -138,22 +138,18 @@ def _cell_change(kind: UserKind, time: int, *, add_remove: bool) -> Change:
     return Change("event", f"{verb} at time {time}{kind.words}", details)
 
 
-def _users(
-    domain: Stream, target: User, sights: Sequence[StreamSight]
-) -> ChangeFamily:
+def _users(domain: Stream, target: User, sights: Sequence[StreamSight]) -> ChangeFamily:
     cap = target.max_times
     if cap is not None and cap < domain.times:
-        mode = "leave" if target.add_remove else "replace"
-        return chosen_times(domain, sights, most=cap, mode=mode)
-    mode = "add-remove" if target.add_remove else "replace"
-    (palette,) = palettes(domain, sights, mode)  # type: ignore[arg-type]  # a Mode
+        choice: Choice = "leave" if target.add_remove else "replace"
+        return chosen_times(domain, sights, most=cap, mode=choice)
+    mode: Mode = "add-remove" if target.add_remove else "replace"
+    (palette,) = palettes(domain, sights, mode)
     verb = "add or remove all data" if target.add_remove else "replace all data"
     return _whole_rows(domain, sights, [palette], verb, leaves=target.add_remove)
 
 
-def _contents(
-    domain: Stream, sights: Sequence[StreamSight]
-) -> ExplicitFamily:
+def _contents(domain: Stream, sights: Sequence[StreamSight]) -> ExplicitFamily:
     found = palettes(domain, sights, "element")
     return _whole_rows(domain, sights, found, "change the content", within=True)
 
@@ -192,9 +188,7 @@ def _whole_rows(
         for flags in worst
         for j, sight in enumerate(sights)
     )
-    return ExplicitFamily(
-        len(kinds) * len(found), runs, describe=describe, tight=tight
-    )
+    return ExplicitFamily(len(kinds) * len(found), runs, describe=describe, tight=tight)
 
 
 def _everything(domain: Stream, sights: Sequence[StreamSight]) -> ExplicitFamily:

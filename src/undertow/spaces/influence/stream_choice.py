@@ -230,8 +230,11 @@ def _events(plan: _Plan, sight: StreamSight, j: int) -> tuple[SlotColumn, bool]:
         return SlotColumn(times, one, both, most), True
     if math.inf in (one, both):
         return SlotColumn(times, one, both, math.inf), True
-    pairs = min(len(times), plan.most)
-    most = max(one * seen, both * pairs + one * min(seen - pairs, 2 * plan.most - 2 * pairs))
+    # At most 2m slots, a time in both sets taking two of them.
+    most = max(
+        both * n + one * min(len(times) - n, 2 * plan.most - 2 * n)
+        for n in range(min(len(times), plan.most) + 1)
+    )
     return SlotColumn(times, one, both, most), True
 
 

@@ -268,17 +268,18 @@ def stream_sight(column: Reduced, domain: Stream) -> StreamSight:
         column.unit.require_domain(where)
     users: frozenset[int] | None = getattr(view, "users", None)
     times = getattr(view, "times", None)
-    values = None
+    values: frozenset[Hashable] | None = None
     if isinstance(view, Locations):
         values = frozenset(view.values)
         if domain.values is not None:
             assert isinstance(image, Stream)
             values = frozenset(image.values or ())
+    everywhere = frozenset(domain.values or ())
     return StreamSight(
         column,
         None if users is None or len(users) == domain.users else users,
         range(domain.times) if times is None else sorted(times),
-        None if domain.values is not None and values == set(domain.values) else values,
+        None if everywhere and values == everywhere else values,
         domain.users if users is None else len(users),
         where.regular,
         len(where.cluster_labels),

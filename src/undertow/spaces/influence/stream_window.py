@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import product
 
 from undertow.privacy.exact import Exact
@@ -71,7 +72,7 @@ def _one_user(
     for j, sight in enumerate(sights):
         seen = flags[j]
         tight = tight and sight.attained(w, seen)
-        along = _along(sight, domain.times, w, lambda p, s=sight, f=seen: s.one_user(p, f))
+        along = _along(sight, domain.times, w, partial(_alone, sight, seen))
         for k, kind in enumerate(kinds):
             if kind.seen[j]:
                 shift = k * starts
@@ -92,7 +93,7 @@ def _mixed(
     runs: dict[int, list[Run]] = {}
     for j, sight in enumerate(sights):
         seen = flags[j]
-        along = _along(sight, domain.times, w, lambda p, s=sight, f=seen: s.spread(p, f))
+        along = _along(sight, domain.times, w, partial(_apart, sight, seen))
         if along:
             runs[j] = along
     exact = tight and single and all(s.column.faithful for s in sights)
@@ -102,6 +103,14 @@ def _mixed(
         describe=lambda start: _window(start, w, ", of any users"),
         tight=exact,
     )
+
+
+def _alone(sight: StreamSight, flags: Flags, positions: Sequence[int]) -> Exact:
+    return sight.one_user(positions, flags)
+
+
+def _apart(sight: StreamSight, flags: Flags, positions: Sequence[int]) -> Exact:
+    return sight.spread(positions, flags)
 
 
 def _free(users: int, sights: Sequence[StreamSight], w: int) -> bool:

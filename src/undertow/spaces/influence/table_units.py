@@ -131,11 +131,9 @@ def _sees_all(view: Select, domain: Table) -> bool:
     listed: Any = dict(domain.attributes).get(domain.cell)
     if domain.multi and listed is None:
         return False  # a record may lie in no cell at all
-    labels = [
-        frozenset(label) if domain.multi else {label}
-        for label in listed or domain.cells
-    ]
-    return all(not view.cells.isdisjoint(label) for label in labels)
+    if domain.multi:
+        return all(not view.cells.isdisjoint(label) for label in listed)
+    return all(cell in view.cells for cell in listed or domain.cells)
 
 
 def _changed(

@@ -1,0 +1,444 @@
+"""The scalable engine against enumeration: never below, and equal where it says tight.
+
+Two oracles: the brute force written here (breadth-first search over neighbours, fibres
+contracted by hand) and the exact engine of the package.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+
+from undertow.composition.engine import compose_columns
+from undertow.errors import MismatchError, VacuousGranularityError
+from undertow.privacy.group import group
+from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
+from undertow.spaces.base import Granularity
+from undertow.spaces.change import Column
+from undertow.spaces.domain import Graph, Rows, Stream, Table
+from undertow.spaces.granularity import (
+    Attribute,
+    Bounded,
+    BoundedById,
+    Edge,
+    Edit,
+    Element,
+    Event,
+    FreeLunch,
+    Group,
+    LTrajectory,
+    Node,
+    Unbounded,
+    User,
+    WEvent,
+)
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    LpNorm,
+    SymmetricDifference,
+    Values,
+    ZeroMetric,
+)
+from undertow.spaces.view import (
+    At,
+    Cells,
+    CliqueCount,
+    Degree,
+    Identity,
+    Ids,
+    IncidentEdges,
+    Locations,
+    Project,
+    RandomBlock,
+    RowPosition,
+    Select,
+    SortedPosition,
+    Times,
+    Users,
+    VertexPairs,
+    Window,
+)
+
+NOTIONS = (Pure, ZCDP, GDP, Approx)
+
+
+# ---------------------------------------------------------------- brute force
+
+
+def searched(neighbours, start):
+    """Return the steps from `start` to everything it reaches."""
+    found, waiting = {start: 0}, deque([start])
+    while waiting:
+        here = waiting.popleft()
+        for there in neighbours(here):
+            if there not in found:
+                found[there] = found[here] + 1
+                waiting.append(there)
+    return found
+
+
+class ViewDistance:
+    """The unit's distance between images, chains staying in the image domain."""
+
+    def __init__(self, column, domain):
+        self.column, self.domain = column, domain
+        self.image = column.view.image(domain)
+        self.known = {}
+
+    def __call__(self, first, second):
+        ours = self.column.view.apply(first, self.domain)
+        theirs = self.column.view.apply(second, self.domain)
+        unit = self.column.unit
+        if ours == theirs:
+            return 0
+        if isinstance(unit, FreeLunch):
+            return 1
+        if not isinstance(unit, Granularity):
+            return unit.distance(ours, theirs, self.image or Values())
+        if ours not in self.known:
+            self.known[ours] = searched(lambda d: unit.neighbours(d, self.image), ours)
+        return self.known[ours].get(theirs, math.inf)
+
+
+class CommonDistance:
+    """The unit's distance on the domain, moves inside a fibre being free."""
+
+    def __init__(self, column, domain):
+        view, unit = column.view, column.unit
+        self.fibre = {d: view.apply(d, domain) for d in domain.databases()}
+        members = {}
+        for database, label in self.fibre.items():
+            members.setdefault(label, []).append(database)
+        if isinstance(unit, FreeLunch):
+            self.steps = lambda label: members
+        else:
+            around = {
+                label: {
+                    self.fibre[other]
+                    for database in databases
+                    for other in unit.neighbours(database, domain)
+                }
+                for label, databases in members.items()
+            }
+            self.steps = around.__getitem__
+        self.known = {}
+
+    def __call__(self, first, second):
+        start, end = self.fibre[first], self.fibre[second]
+        if start == end:
+            return 0
+        if start not in self.known:
+            self.known[start] = searched(self.steps, start)
+        return self.known[start].get(end, math.inf)
+
+
+def measured(column, domain):
+    kind = ViewDistance if column.setting == "view" else CommonDistance
+    return kind(column, domain)
+
+
+def price(loss, distance):
+    """Return the additive cost coordinates of a loss at a distance."""
+    if distance == 0:
+        return (0, 0)
+    if distance == math.inf:
+        return (math.inf, math.inf)
+    distance = Fraction(distance)
+    first = loss.exact_parameters()[0]
+    if isinstance(loss, Pure):
+        return (first * distance, 0)
+    if isinstance(loss, Approx):
+        return group(loss, distance).exact_parameters()
+    return (first * distance**2, 0)
+
+
+def brute_force(domain, target, columns, losses, releases):
+    """Return the largest cost coordinates over all neighbour pairs."""
+    distances = [measured(column, domain) for column in columns]
+    names = sorted(set(releases))
+    best, pairs, seen = (0, 0), 0, {}
+    for first in domain.databases():
+        for second in target.neighbours(first, domain):
+            pairs += 1
+            key = tuple(distance(first, second) for distance in distances)
+            if key not in seen:
+                costs = [
+                    min(
+                        price(losses[j], key[j])
+                        for j in range(len(columns))
+                        if releases[j] == name
+                    )
+                    for name in names
+                ]
+                seen[key] = tuple(sum(c[k] for c in costs) for k in (0, 1))
+            best = tuple(map(max, best, seen[key]))
+    return best, pairs
+
+
+# ---------------------------------------------------------------- random cases
+
+
+def draw_subset(rng, items, *, least=1):
+    items = list(items)
+    return rng.sample(items, rng.randint(least, len(items)))
+
+
+def table_case(rng):
+    cells = "abc"[: rng.randint(1, 3)]
+    size = rng.choice([{"max_size": 2}, {"max_size": 3}, {"size": 2}, {"size": 3}])
+    shape = rng.choice(["plain", "plain", "multi", "attributes"])
+    if shape == "multi":
+        most = rng.randint(1, 2)
+        domain = Table(cells, multi=True, max_cells=most, values_per_cell=1, max_size=2)
+        if most == 1 and rng.random() < 0.5:
+            domain = Table(
+                cells, multi=True, max_cells=1, values_per_cell=2, max_size=2
+            )
+    elif shape == "attributes":
+        attributes = {"x": (0, 1), "cell": tuple(cells)}
+        domain = Table(cells, attributes=attributes, max_size=2)
+        if rng.random() < 0.3:
+            domain = Table(attributes={"x": (0, 1), "y": (0, 1)}, **{"size": 2})
+    else:
+        domain = Table(cells, values_per_cell=rng.randint(1, 2), **size)
+    targets = [Unbounded(), Bounded(), Edit(), FreeLunch(), Group(Bounded(), 2)]
+    targets += [Group(Unbounded(), 2)]
+    units = [Unbounded(), Bounded(), Edit(), FreeLunch(), Group(Unbounded(), 2)]
+    if shape == "attributes":
+        targets += [Attribute()] * 3
+        units += [Attribute()] * 2
+
+    def column():
+        setting, unit = rng.choice(["view", "common"]), rng.choice(units)
+        pick = rng.random()
+        view = Identity()
+        if domain.cells and pick < 0.7:
+            statistic = rng.choice(["records", "records", "count"])
+            view = Select(*draw_subset(rng, cells), statistic=statistic)
+            if statistic == "count" and setting == "view":
+                unit = rng.choice([AbsoluteDifference(), FreeLunch()])
+        elif domain.attributes and pick < 0.95:
+            view = Project(*draw_subset(rng, domain.attribute_names))
+        if setting == "view" and view == Identity() and rng.random() < 0.2:
+            unit = rng.choice([SymmetricDifference(), ZeroMetric()])
+        return Column(view, unit, setting)
+
+    return domain, rng.choice(targets), column
+
+
+def stream_case(rng):
+    users, times = rng.choice([(1, 2), (2, 2), (1, 3), (2, 3), (3, 2), (1, 4)])
+    regular = users * times > 4 or rng.random() < 0.4
+    values = ("p", "q")[: 2 if regular else rng.randint(1, 2)]
+    clusters = None
+    if rng.random() < 0.3:
+        clusters = {v: rng.choice("AB") for v in values}
+    domain = Stream(users, times, regular=regular, values=values, clusters=clusters)
+    targets = [
+        Event(),
+        WEvent(2),
+        WEvent(3),
+        WEvent(2, single_user=True),
+        LTrajectory(2),
+        LTrajectory(2, periodic=True),
+        User(),
+        FreeLunch(),
+        Group(Event(), 2),
+    ]
+    units = [
+        Event(),
+        WEvent(2),
+        WEvent(2, single_user=True),
+        LTrajectory(2),
+        LTrajectory(2, periodic=True),
+        User(),
+        FreeLunch(),
+        Group(Event(), 2),
+    ]
+    if not regular:
+        targets += [
+            Event(add_remove=True),
+            User(add_remove=True),
+            User(max_times=1),
+            User(max_times=2),
+            User(max_times=1, add_remove=True),
+        ]
+        units += [Event(add_remove=True), User(add_remove=True), User(max_times=1)]
+    if clusters:
+        targets += [Element()] * 3
+        units += [Element()] * 2
+
+    def column():
+        setting, unit = rng.choice(["view", "common"]), rng.choice(units)
+        views = [
+            Identity(),
+            At(rng.randrange(times)),
+            At(rng.randrange(times)),
+            Window(0, rng.randint(1, times)),
+            Times(draw_subset(rng, range(times))),
+            Users(draw_subset(rng, range(users))),
+            Cells(draw_subset(rng, range(users)), draw_subset(rng, range(times))),
+            Locations(draw_subset(rng, values)),
+        ]
+        return Column(rng.choice(views), unit, setting)
+
+    return domain, rng.choice(targets), column
+
+
+def graph_case(rng):
+    vertices = rng.randint(2, 4)
+    cap = rng.choice([None, 1, 2])
+    domain = Graph(vertices, max_degree=cap)
+    pairs = list(combinations(range(vertices), 2))
+
+    def column():
+        setting = rng.choice(["view", "common"])
+        unit = rng.choice([Edge(), Node(), FreeLunch()])
+        vertex = rng.randrange(vertices)
+        views = [
+            Identity(),
+            Degree(vertex),
+            Degree(vertex),
+            IncidentEdges(vertex),
+            VertexPairs(draw_subset(rng, pairs)),
+            CliqueCount(rng.randint(3, 4)),
+        ]
+        view = rng.choice(views)
+        if setting == "view" and isinstance(view, Degree):
+            unit = rng.choice([AbsoluteDifference(), FreeLunch()])
+        if setting == "view" and isinstance(view, CliqueCount):
+            unit = rng.choice([LpNorm(1), LpNorm(2), FreeLunch()])
+        return Column(view, unit, setting)
+
+    targets = [Edge(), Node(), FreeLunch(), Group(Edge(), 2)]
+    return domain, rng.choice(targets), column
+
+
+def rows_case(rng):
+    free = rng.random() < 0.4
+    if rng.random() < 0.5:
+        domain = Rows(rng.randint(1, 3), values=(0, 1, 2)[: rng.randint(2, 3)])
+        if free:
+            domain = Rows(rng.randint(1, 3), values=(0, 1), free_ids=True)
+    else:
+        domain = Rows(2, attributes={"x": (0, 1), "y": (0, 1)}, free_ids=free)
+    targets = [Bounded(ordered=True), BoundedById(), User(), FreeLunch()]
+    targets += [Group(BoundedById(), 2)]
+    units = [Bounded(ordered=True), BoundedById(), User(), FreeLunch(), Edit()]
+    if free:
+        targets += [Unbounded(), Edit(), User(add_remove=True)]
+        units += [Unbounded(), User(add_remove=True)]
+    if domain.attributes:
+        targets += [Attribute()] * 2
+        units += [Attribute()]
+
+    def column():
+        of = rng.randint(1, 2)
+        block = rng.randrange(of)
+        views = [
+            Identity(),
+            Ids(draw_subset(rng, domain.ids)),
+            RandomBlock(block, of, "salt"),
+            RowPosition(block, of),
+            SortedPosition(block, of),
+        ]
+        if domain.attributes:
+            views += [Project(*draw_subset(rng, "xy"))] * 3
+        return Column(
+            rng.choice(views), rng.choice(units), rng.choice(["view", "common"])
+        )
+
+    return domain, rng.choice(targets), column
+
+
+CASES = {
+    "table": table_case,
+    "stream": stream_case,
+    "graph": graph_case,
+    "rows": rows_case,
+}
+
+
+def draw_loss(rng, notion):
+    amount = Fraction(rng.randint(0, 9), 10)
+    if notion is Approx:
+        return Approx(amount, Fraction(rng.randint(0, 3), 1000))
+    return notion(amount)
+
+
+def draw_plan(rng, kind):
+    domain, target, column = CASES[kind](rng)
+    notion = rng.choice(NOTIONS)
+    columns, losses, releases = [], [], []
+    for release in range(rng.randint(1, 4)):
+        first = column()
+        for claim in range(rng.choice([1, 1, 1, 2])):
+            other = first if claim == 0 else column()
+            both = Column(first.view, other.unit, other.setting)
+            usable = _usable(both, domain, notion)
+            if not usable and claim == 0:
+                both = Column(Identity(), FreeLunch(), "view")
+                first = both
+            if usable or claim == 0:
+                columns.append(both)
+                losses.append(draw_loss(rng, notion))
+                releases.append(release)
+    return domain, target, columns, losses, releases
+
+
+def _usable(column, domain, notion):
+    """Leave out claims that no release may make."""
+    unit, image = column.unit, column.view.image(domain)
+    if notion is Approx and not unit.canonical:
+        return False
+    if not isinstance(unit, Granularity):
+        number = isinstance(unit, AbsoluteDifference | LpNorm)
+        return column.setting == "view" and (image is None) == number
+    if column.setting == "view" and image is None:
+        return isinstance(unit, FreeLunch)
+    try:
+        unit.require_domain(domain if column.setting == "common" else image)
+    except MismatchError:
+        return False
+    return True
+
+
+def checked(seed, kind):
+    """Compare the engine with enumeration on one random plan."""
+    rng = random.Random(seed)
+    domain, target, columns, losses, releases = draw_plan(rng, kind)
+    try:
+        result = compose_columns(
+            domain, target, columns=columns, losses=losses, releases=releases
+        )
+    except VacuousGranularityError:
+        return None
+    except MismatchError:
+        target_fits(target, domain)
+        raise
+    best, pairs = brute_force(domain, target, columns, losses, releases)
+    assert pairs or domain.count() == 1
+    if isinstance(result.loss, Approx):
+        best = (best[0], min(best[1], 1))
+    found = result.loss.exact_parameters()
+    for mine, theirs in zip(found, best, strict=False):
+        assert mine >= theirs, (seed, domain, target, columns, losses, releases)
+        if result.tight:
+            close = mine == theirs or math.isclose(mine, theirs, rel_tol=1e-12)
+            assert close, (seed, domain, target, columns, losses, releases)
+    return result.tight
+
+
+def target_fits(target, domain):
+    target.require_domain(domain)
+
+
+@pytest.mark.parametrize("kind", list(CASES))
+def test_the_engine_is_never_below_enumeration_and_equal_where_tight(kind):
+    outcomes = [checked(seed, kind) for seed in range(150)]
+    assert outcomes.count(True) > 30
