@@ -81,10 +81,12 @@ def check_choice(value: str, name: str, *, choices: tuple[str, ...]) -> str:
 
 
 def _as_float(value: float, name: str) -> float:
-    if isinstance(value, bool | str):
+    if isinstance(value, bool | str | bytes):
         raise TypeError(f"{name} must be a number, got {value!r}.")
     try:
         return float(value)
+    except OverflowError:  # an exact number beyond the largest float
+        return math.inf if value > 0 else -math.inf
     except TypeError:
         raise TypeError(
             f"{name} must be a number, got {type(value).__name__}."

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_positive
+from undertow.composition.barrier import inverse_power_minimum
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release
 from undertow.errors import InfiniteLossError, NotionMismatchError
@@ -198,81 +199,76 @@ def _solve(
     problem: _Problem, importance: Array, touched: Sequence[int]
 ) -> tuple[list[Exact], float]:
     """Return feasible budgets and their relative distance from the optimum."""
-    count = len(importance)
-    rows: list[Array] = []
-    start: list[Exact] = [Fraction(0)] * count
-    for at in touched:
-        start[at] = Fraction(1)
-    best, lower, best_value = _scaled(problem, start, rows), 0.0, math.inf
+    best: list[Exact] = [Fraction(0)] * len(importance)
+    for at in set(range(len(importance))) - set(touched):
+        best[at] = math.inf
+    if not touched:
+        return best, 0.0
+    cuts = _Cuts(problem, touched)
+    lower, best_value = 0.0, math.inf
     for _ in range(_MOST_ROUNDS):
-        point, bound = _relaxed(np.array(rows), importance, problem, touched)
+        point, bound = cuts.relaxed(importance)
         lower = max(lower, bound)
-        trial = _scaled(problem, point, rows)
+        trial, found = cuts.onto_boundary(point)
         value = _objective(trial, importance, problem.power)
         if value < best_value:
             best, best_value = trial, value
-        if best_value <= lower * (1 + _GAP):
+        if best_value <= lower * (1 + _GAP) or not found:
             break
     best = _rounded(problem, best, importance, touched)
     value = _objective(best, importance, problem.power)
-    for at in set(range(count)) - set(touched):
+    for at in set(range(len(importance))) - set(touched):
         best[at] = math.inf
-    return best, max(0.0, value / lower - 1) if lower else 0.0
+    return best, max(0.0, value / lower - 1)
 
 
-def _scaled(
-    problem: _Problem, point: Sequence[Exact], rows: list[Array]
-) -> list[Exact]:
-    """Shrink or stretch a point onto the boundary, and remember the class it meets."""
-    worst, row = problem.worst(point)
-    rows.append(row)
-    if worst == 0:
-        return list(point)
-    factor = Fraction(problem.cap) / Fraction(worst)
-    return [x * factor for x in point]
+class _Cuts:
+    """The change classes seen so far, as rows of a polytope in units of the cap."""
 
+    def __init__(self, problem: _Problem, touched: Sequence[int]) -> None:
+        self.problem, self.touched = problem, list(touched)
+        # Some class moves each release by its reach; alone that is a valid row.
+        single = np.diag([float(problem.reach(at)) for at in self.touched])
+        self.rows: list[Array] = list(single)
+        self.known = {row.tobytes() for row in self.rows}
 
-def _relaxed(
-    rows: Array, importance: Array, problem: _Problem, touched: Sequence[int]
-) -> tuple[list[Exact], float]:
-    r"""Solve with the classes seen so far, through the dual.
+    def relaxed(self, importance: Array) -> tuple[list[Exact], float]:
+        """Return the optimum over the classes seen so far, and a lower bound."""
+        order = 2 if self.problem.power == 1 else 1  # variance falls as x^-2 or x^-1
+        solved, bound = inverse_power_minimum(
+            np.array(self.rows), importance[self.touched], order=order
+        )
+        cap = Fraction(self.problem.cap)
+        point: list[Exact] = [Fraction(0)] * len(importance)
+        for at, value in zip(self.touched, solved, strict=True):
+            point[at] = Fraction(float(value)) * cap
+        return point, bound * float(cap) ** -order
 
-    With :math:`y = A^\top\lambda`, stationarity gives
-    :math:`x_i = (q c_i / y_i)^{1/(q+1)}`; the dual is smooth and concave in
-    :math:`\lambda \ge 0`. Returns the point and the dual value, a lower bound.
-    """
-    from scipy.optimize import minimize
+    def onto_boundary(self, point: list[Exact]) -> tuple[list[Exact], bool]:
+        """Scale a point until the worst class meets the cap; add classes it breaks.
 
-    seen = np.zeros(len(importance), dtype=bool)
-    seen[list(touched)] = rows[:, list(touched)].any(axis=0)
-    order = 2 if problem.power == 1 else 1  # variance falls as x^-2 or x^-1
-    cap = float(problem.cap)
-    A, c = rows[:, seen] * cap, importance[seen]  # in units of the cap
+        Releases of a class just found are set aside and the engine is asked again, so
+        that one round finds many classes that do not overlap.
+        """
+        worst, row = self.problem.worst(point)
+        found = self._add(row)
+        left = [0 if row[at] else x for at, x in enumerate(point)]
+        for _ in range(len(point)):
+            value, row = self.problem.worst(left)
+            if value <= self.problem.cap or not self._add(row):
+                break
+            found = True
+            left = [0 if row[at] else x for at, x in enumerate(left)]
+        factor = Fraction(self.problem.cap) / Fraction(worst)
+        return [x * factor for x in point], found
 
-    def negative_dual(levels: Array) -> tuple[float, Array]:
-        y = np.maximum(A.T @ levels, 1e-300)
-        x = (order * c / y) ** (1 / (order + 1))
-        value = float((c * x**-order).sum() + y @ x - levels.sum())
-        return -value, -(A @ x - 1)
-
-    begin = np.full(len(rows), float(order * c.sum()) / len(rows))
-    found = minimize(
-        negative_dual,
-        begin,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * len(rows),
-        options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-11},
-    )
-    y = np.maximum(A.T @ found.x, 1e-300)
-    point: list[Exact] = [Fraction(0)] * len(importance)
-    for at, value in zip(np.flatnonzero(seen), (order * c / y), strict=True):
-        point[at] = Fraction(float(value ** (1 / (order + 1)))) * Fraction(cap)
-    for at in touched:
-        if not seen[at]:  # no class seen yet limits it: force the engine to name one
-            point[at] = Fraction(1000) * Fraction(problem.cap)
-    scale = cap**-order
-    return point, -float(found.fun) * scale if seen[list(touched)].all() else 0.0
+    def _add(self, row: Array) -> bool:
+        kept = row[self.touched]
+        if kept.tobytes() in self.known:
+            return False
+        self.known.add(kept.tobytes())
+        self.rows.append(kept)
+        return True
 
 
 def _objective(point: Sequence[Exact], importance: Array, power: int) -> float:

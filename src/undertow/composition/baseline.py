@@ -7,7 +7,8 @@ from collections.abc import Hashable
 import numpy as np
 
 from undertow.composition.engine import EngineResult
-from undertow.composition.engine_price import claim_cost, front_loss
+from undertow.composition.engine_cost import claim_cost
+from undertow.composition.engine_price import front_loss
 from undertow.privacy.exact import Exact, Number
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Domain, Granularity, View
@@ -74,7 +75,7 @@ def _reach(
     known: dict[Hashable, Exact],
 ) -> Exact:
     """Return the most one change moves a column, asked once per shape of view."""
-    key = (_shape(column.view), column.unit, column.setting)
+    key = (_shape(column.view, domain), column.unit, column.setting)
     if key not in known:
         family = change_family(domain, target, columns=(column,))
         known[key] = family.maximise([Charge((0,), _influence)]).value
@@ -85,16 +86,17 @@ def _influence(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
     return influences
 
 
-def _shape(view: View) -> Hashable:
+def _shape(view: View, domain: Domain) -> Hashable:
     """Return what a view's reach depends on.
 
     Cells, vertices and times are interchangeable in the neighbour relations, so the
-    reach of a view of one of them is that of any other.
+    reach of a view of one of them is that of any other. Cells of a table whose records
+    are listed column by column are not: one of them may have no record.
     """
     if isinstance(view, At | Degree | IncidentEdges):
         return type(view)
     if isinstance(view, Window):
         return (Window, view.length)
-    if isinstance(view, Select):
+    if isinstance(view, Select) and not getattr(domain, "attributes", ()):
         return (Select, len(view.cells), view.statistic)
     return view

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.composition.engine_claims import ClaimTable, encode, read_claims
+from undertow.composition.engine_cost import claim_cost
 from undertow.composition.engine_price import (
     NOTIONS,
     Ledger,
     choose_notion,
-    claim_cost,
     front_loss,
     open_ledger,
 )
@@ -97,14 +97,14 @@ class EngineResult:
 
     def influence(self, release: int) -> Exact:
         """Return how far the unit of the release's cheapest claim moves."""
-        claims = self.ledger.claims[int(self.table.kind_of[release])]
+        claims = self.ledger.kinds.claims(int(self.table.kind_of[release]))
         return self.row.influences.get(self._cheapest(claims)[0], 0)
 
     def _kind_cost(self, kind: int) -> tuple[Exact, ...]:
-        column, at = self._cheapest(self.ledger.claims[kind])
+        column, at = self._cheapest(self.ledger.kinds.claims(kind))
         return self._cost(column, at)
 
-    def _cheapest(self, claims: tuple[tuple[int, int], ...]) -> tuple[int, int]:
+    def _cheapest(self, claims: Sequence[tuple[int, int]]) -> tuple[int, int]:
         return min(claims, key=lambda claim: self._cost(*claim))
 
     def _cost(self, column: int, at: int) -> tuple[Exact, ...]:

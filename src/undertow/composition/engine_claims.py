@@ -18,10 +18,47 @@ from undertow.errors import MismatchError
 from undertow.privacy.loss import Loss
 from undertow.spaces.change import Column
 
-__all__ = ["ClaimTable", "encode", "read_claims"]
+__all__ = ["ClaimTable", "Kinds", "encode", "read_claims"]
 
 Integers = NDArray[np.int64]
 Item = TypeVar("Item", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Different releases, each a list of claims, end to end.
+
+    Parameters
+    ----------
+    columns, losses : ndarray of int
+        The claims of all kinds, kind after kind.
+    offsets : ndarray of int
+        Where each kind starts, and the end.
+    """
+
+    columns: Integers
+    losses: Integers
+    offsets: Integers
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def claims(self, kind: int) -> list[tuple[int, int]]:
+        """Return the claims of one kind, as (column, loss) positions."""
+        here = slice(self.offsets[kind], self.offsets[kind + 1])
+        pairs = zip(
+            self.columns[here].tolist(), self.losses[here].tolist(), strict=True
+        )
+        return list(pairs)
+
+    def lengths(self) -> Integers:
+        """Return the number of claims of each kind."""
+        return np.diff(self.offsets)
+
+    def keep(self, mask: NDArray[np.bool_]) -> Kinds:
+        """Return the kinds with the claims marked in `mask` only."""
+        kept = np.concatenate([[0], np.cumsum(mask)])
+        return Kinds(self.columns[mask], self.losses[mask], kept[self.offsets])
 
 
 @dataclass(frozen=True)
@@ -34,8 +71,8 @@ class ClaimTable:
         Those in use, each once.
     losses : tuple of Loss
         Those in use, each once.
-    kinds : tuple of tuple of (int, int)
-        For each kind of release its claims, as (column, loss) positions.
+    kinds : Kinds
+        The different releases.
     counts : ndarray of int
         How many releases are of each kind.
     kind_of : ndarray of int
@@ -44,7 +81,7 @@ class ClaimTable:
 
     columns: tuple[Column, ...]
     losses: tuple[Loss, ...]
-    kinds: tuple[tuple[tuple[int, int], ...], ...]
+    kinds: Kinds
     counts: Integers
     kind_of: Integers
 
@@ -116,12 +153,13 @@ def read_claims(
     kept_columns = tuple(columns[j] for j in used_columns)
     kept_losses = tuple(losses[j] for j in used_losses)
     if release_codes is None:
-        kinds, counts, kind_of = _single(key)
+        flat, lengths, counts, kind_of = _single(key)
     else:
-        kinds, counts, kind_of = _grouped(key, _releases(release_codes, len(key)))
-    width = max(len(used_losses), 1)
-    pairs = tuple(tuple(divmod(int(k), width) for k in kind) for kind in kinds)
-    return ClaimTable(kept_columns, kept_losses, pairs, counts, kind_of)
+        releases = _releases(release_codes, len(key))
+        flat, lengths, counts, kind_of = _grouped(key, releases)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    kinds = Kinds(*np.divmod(flat, max(len(used_losses), 1)), offsets)
+    return ClaimTable(kept_columns, kept_losses, kinds, counts, kind_of)
 
 
 def _codes(values: ArrayLike, name: str, size: int) -> Integers:
@@ -151,14 +189,25 @@ def _used(codes: Integers, size: int) -> tuple[list[int], Integers]:
     return np.flatnonzero(present).tolist(), position[codes]
 
 
-def _single(key: Integers) -> tuple[list[list[int]], Integers, Integers]:
-    different, kind_of, counts = np.unique(key, return_inverse=True, return_counts=True)
-    return [[int(k)] for k in different], counts, kind_of.reshape(-1)
+Grouped = tuple[Integers, Integers, Integers, Integers]
+"""Claims of the kinds end to end, their lengths, multiplicities, kind of release."""
 
 
-def _grouped(
-    key: Integers, release_of: Integers
-) -> tuple[list[list[int]], Integers, Integers]:
+def _single(key: Integers) -> Grouped:
+    span = int(key.max()) + 1 if len(key) else 0
+    if span <= 4 * len(key):  # a table of all keys is cheaper than a sort
+        counts = np.bincount(key, minlength=span)
+        present = counts > 0
+        kind_of = (np.cumsum(present) - 1)[key]
+        different, counts = np.flatnonzero(present), counts[present]
+    else:
+        different, kind_of, counts = np.unique(
+            key, return_inverse=True, return_counts=True
+        )
+    return different, np.ones(len(different), np.int64), counts, kind_of.reshape(-1)
+
+
+def _grouped(key: Integers, release_of: Integers) -> Grouped:
     order = np.lexsort((key, release_of))
     key, release_of = key[order], release_of[order]
     # A claim given twice counts once: all claims of a release hold at the same time.
@@ -167,7 +216,8 @@ def _grouped(
     key, release_of = key[fresh], release_of[fresh]
     lengths = np.bincount(release_of)
     starts = np.cumsum(lengths) - lengths
-    kinds: list[list[int]] = []
+    flat: list[Integers] = []
+    sizes: list[Integers] = []
     counts: list[Integers] = []
     kind_of = np.empty(len(lengths), dtype=np.int64)
     for length in np.unique(lengths):
@@ -176,8 +226,10 @@ def _grouped(
         different, inverse, number = np.unique(
             block, axis=0, return_inverse=True, return_counts=True
         )
-        kind_of[members] = inverse.reshape(-1) + len(kinds)
-        kinds.extend(different.tolist())
+        kind_of[members] = inverse.reshape(-1) + sum(map(len, sizes))
+        flat.append(different.reshape(-1))
+        sizes.append(np.full(len(different), length))
         counts.append(number)
-    total = np.concatenate(counts) if counts else np.empty(0, dtype=np.int64)
-    return kinds, total, kind_of
+    nothing = [np.empty(0, dtype=np.int64)]
+    joined = [np.concatenate(part or nothing) for part in (flat, sizes, counts)]
+    return joined[0], joined[1], joined[2], kind_of

@@ -4,25 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-from undertow.composition.document import plan_from_document
-from undertow.composition.document_writer import domain_to_document, release_to_document
+from undertow.composition.document import domain_from_document, plan_from_document
+from undertow.composition.document_writer import (
+    domain_to_document,
+    granularity_to_document,
+    release_to_document,
+)
+from undertow.composition.headroom import Probe, loss_of
 from undertow.composition.plan import Plan
 from undertow.composition.release import Release, Setting
 from undertow.composition.report import Report
-from undertow.errors import BudgetExceeded, NotionMismatchError, PlanError
-from undertow.privacy.exact import Exact
+from undertow.errors import (
+    BudgetExceeded,
+    MismatchError,
+    NotionMismatchError,
+    PlanError,
+    UndertowError,
+)
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.base import Domain, Granularity, Metric, View
 from undertow.spaces.granularity import parse_granularity
 
 __all__ = ["Ledger", "Receipt"]
 
-_FIRST_HASH = "0" * 64
+# What reading a text that is no ledger can raise.
+_NO_LEDGER = (
+    AttributeError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    UndertowError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +98,11 @@ class Ledger:
         if not budgets:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in budgets.items():
+            if not isinstance(target, Granularity):
+                raise TypeError(
+                    "budgets must be keyed by granularities such as User(), "
+                    f"got {type(target).__name__}."
+                )
             target.require_domain(domain)
             if not isinstance(budget, Loss):
                 raise TypeError(
@@ -106,9 +130,9 @@ class Ledger:
 
     def quote(self, release: Release) -> dict[Granularity, Loss]:
         """Return the loss at every granularity if `release` were accepted."""
-        trial = Plan(self.domain, (*self._plan.releases, release))
+        trial = self._plan.followed_by(release)
         return {
-            target: self._loss(trial, target, budget).loss
+            target: trial.evaluate(target, notion=budget.notion).loss
             for target, budget in self._budgets.items()
         }
 
@@ -141,14 +165,12 @@ class Ledger:
 
     def loss(self, target: Granularity) -> Report:
         """Return what has been lost at any granularity, budgeted or not."""
-        if len(self._plan) == 0:
-            budget = self._budgets.get(target, Pure(0))
-            zero = type(budget).zero()
-            return Report(target.name, zero, None, {}, zero, ("nothing was released",))
         budget = self._budgets.get(target)
-        if budget is None:
-            return self._plan.loss(target, on_infinite="report")
-        return self._loss(self._plan, target, budget)
+        if len(self._plan) == 0:
+            zero = (Pure if budget is None else type(budget)).zero()
+            return Report(target.name, zero, None, {}, zero, ("nothing was released",))
+        notion = None if budget is None else budget.notion
+        return self._plan.loss(target, on_infinite="report", notion=notion)
 
     def remaining(
         self, target: Granularity, *, view: View, unit: Metric, setting: Setting
@@ -158,83 +180,76 @@ class Ledger:
         The head-room of the change classes that touch the view: a view no exhausted
         unit touches may still have all of it. Infinite if no change touches the view.
 
-        Notes
-        -----
-        Exact, by Dinkelbach's method: each round takes the class that is overdrawn most
-        and lowers the loss to what that class allows; finitely many classes, finitely
-        many rounds.
+        Raises
+        ------
+        InfiniteLossError
+            If no loss fits, not even zero: the unit does not connect what a change at
+            the target can do to the view.
         """
+        budget = self._budget(target)
+        probe = Probe(self._plan, target, budget, view=view, unit=unit, setting=setting)
+        return loss_of(budget, probe.room())
+
+    def _budget(self, target: Granularity) -> Loss:
+        if target not in self._budgets:
+            names = ", ".join(known.name for known in self._budgets)
+            raise MismatchError(
+                f"target must have a budget in this ledger, got {target.name}; "
+                f"budgets are for {names}."
+            )
         budget = self._budgets[target]
         if not isinstance(budget, Pure | ZCDP | GDP):
             raise NotionMismatchError(
                 f"remaining must be asked of a pure, zCDP or GDP budget, got {budget}; "
                 "use quote for approximate ones."
             )
-        cap = budget.exact_parameters()[0]
-        reach = self._reach(target, budget, view, unit, setting)
-        if reach == 0 or cap == float("inf"):
-            return _loss_of(budget, float("inf"))
-        room: Exact = Fraction(0) if reach == float("inf") else Fraction(cap) / reach
-        while room > 0:
-            probe = Release(
-                "probe", _loss_of(budget, room), unit=unit, view=view, setting=setting
-            )
-            trial = Plan(self.domain, (*self._plan.releases, probe))
-            total, share = _total_and_share(trial, target, budget)
-            if total <= cap:
-                break
-            touched = share / room
-            room = max(Fraction(0), (cap - (total - share)) / touched)
-        return _loss_of(budget, room)
-
-    def _reach(
-        self,
-        target: Granularity,
-        budget: Loss,
-        view: View,
-        unit: Metric,
-        setting: Setting,
-    ) -> Exact:
-        """Return what a unit loss on the view costs at worst, alone."""
-        one = Release(
-            "probe", _loss_of(budget, 1), unit=unit, view=view, setting=setting
-        )
-        report = self._loss(Plan(self.domain, [one]), target, budget)
-        return report.loss.exact_parameters()[0]
-
-    def _loss(self, plan: Plan, target: Granularity, budget: Loss) -> Report:
-        return plan.loss(target, on_infinite="report", notion=budget.notion)
+        return budget
 
     def _entry(
         self, release: Release, after: Mapping[Granularity, Loss]
     ) -> dict[str, Any]:
-        previous = self._entries[-1]["hash"] if self._entries else _FIRST_HASH
         body = {
             "index": len(self._entries),
-            "release": release_to_document(release),
+            "release": _written(release_to_document, release),
             "losses": {
                 target.name: _exact_texts(loss) for target, loss in after.items()
             },
-            "previous": previous,
+            "previous": self._head(),
         }
         return {**body, "hash": _hash(body)}
 
-    def to_json(self) -> str:
-        """Return the ledger as text: exact fractions, hash-chained entries."""
-        return json.dumps(
-            {
-                "domain": domain_to_document(self.domain),
-                "budgets": {
-                    target.name: {
-                        "notion": budget.notion,
-                        "exact": _exact_texts(budget),
-                    }
-                    for target, budget in self._budgets.items()
-                },
-                "entries": self._entries,
+    def _head(self) -> str:
+        return self._entries[-1]["hash"] if self._entries else _hash(self._terms())
+
+    def _terms(self) -> dict[str, Any]:
+        """Return what was agreed before the first spend."""
+        return {
+            "domain": _written(domain_to_document, self.domain),
+            "budgets": {
+                target.name: {"notion": budget.notion, "exact": _exact_texts(budget)}
+                for target, budget in self._budgets.items()
             },
-            ensure_ascii=False,
-        )
+        }
+
+    def to_json(self) -> str:
+        """Return the ledger as text: exact fractions, hash-chained entries.
+
+        The first entry is chained to the domain and the budgets, and the last hash is
+        repeated at the end.
+
+        Raises
+        ------
+        PlanError
+            If the ledger holds a domain, granularity, view or unit that only exists as
+            Python code.
+        """
+        domain_to_document(self.domain)
+        for release in self.releases:
+            release_to_document(release)
+        for target in self._budgets:
+            granularity_to_document(target)
+        record = {**self._terms(), "entries": self._entries, "head": self._head()}
+        return json.dumps(record, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -243,46 +258,54 @@ class Ledger:
         Raises
         ------
         PlanError
-            If an entry was edited, removed or reordered, or the text is no ledger.
+            If anything was edited, removed or reordered, or the text is no ledger.
         """
         try:
             document = json.loads(text)
-            budgets = {
-                parse_granularity(name): _read_budget(entry)
-                for name, entry in document["budgets"].items()
-            }
-            entries = document["entries"]
-            plan = _read_plan(document["domain"], entries)
-        except (KeyError, TypeError, json.JSONDecodeError) as fault:
-            raise PlanError(f"text must be a ledger, got {fault!r}.") from None
-        ledger = cls(plan.domain, budgets)
-        for release, entry in zip(plan.releases, entries, strict=True):
-            if ledger.spend(release).hash != entry.get("hash"):
-                raise PlanError(
-                    f"entry {entry.get('index')} must match its hash, got another: the "
-                    "ledger was edited, or entries were removed or reordered."
-                )
+            ledger = cls(
+                domain_from_document(document["domain"]),
+                {
+                    parse_granularity(name): _read_budget(entry)
+                    for name, entry in document["budgets"].items()
+                },
+            )
+            ledger._replay(document["domain"], document["entries"])
+            unaltered = json.loads(ledger.to_json()) == document
+        except _NO_LEDGER as fault:
+            reason = str(fault).rstrip(".") or type(fault).__name__
+            raise PlanError(f"text must be a ledger, got an error: {reason}.") from None
+        if not unaltered:
+            raise PlanError(
+                "text must be a ledger as it was written, got another head or key: it "
+                "was edited, or entries were removed."
+            )
         return ledger
 
+    def _replay(self, domain: Any, entries: list[dict[str, Any]]) -> None:
+        if not entries:
+            return
+        releases = [entry["release"] for entry in entries]
+        plan = plan_from_document({"domain": domain, "releases": releases})
+        for release, entry in zip(plan.releases, entries, strict=True):
+            self.spend(release)
+            if _hash(entry) != _hash(self._entries[-1]):
+                raise PlanError(
+                    f"entry {len(self._entries) - 1} must be as it was written, got "
+                    "another: it was edited, or entries were removed or reordered"
+                )
 
-def _loss_of(budget: Loss, parameter: Exact) -> Loss:
-    """Return the loss of the budget's notion with this additive parameter."""
-    if isinstance(budget, GDP):
-        return GDP.from_square(parameter)
-    return type(budget)(parameter)  # type: ignore[call-arg]  # Pure and ZCDP take one
 
-
-def _total_and_share(
-    trial: Plan, target: Granularity, budget: Loss
-) -> tuple[Exact, Exact]:
-    result = trial.evaluate(target, notion=budget.notion)
-    share = result.contribution(len(trial) - 1)[0]
-    return result.loss.exact_parameters()[0], share
+def _written(write: Callable[[Any], dict[str, Any]], item: Any) -> dict[str, Any]:
+    """Return the document of an item, or a note that it exists as Python code only."""
+    try:
+        return write(item)
+    except PlanError:
+        return {"python": repr(item)}
 
 
 def _exact_texts(loss: Loss) -> list[str]:
     return [
-        "inf" if value == float("inf") else str(Fraction(value))
+        "inf" if value == math.inf else str(Fraction(value))
         for value in loss.exact_parameters()
     ]
 
@@ -297,16 +320,7 @@ def _read_budget(entry: Mapping[str, Any]) -> Loss:
     return build[entry["notion"]](*entry["exact"])
 
 
-def _read_plan(domain: Mapping[str, Any], entries: list[dict[str, Any]]) -> Plan:
-    if entries:
-        releases = [entry["release"] for entry in entries]
-        return plan_from_document({"domain": domain, "releases": releases})
-    # A document needs a release; the domain is read with one that is then left out.
-    probe = {"name": "probe", "loss": {"epsilon": 0}, "unit": "free-lunch"}
-    document = {"domain": domain, "releases": [{**probe, "setting": "view"}]}
-    return Plan(plan_from_document(document).domain)
-
-
 def _hash(body: Mapping[str, Any]) -> str:
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    content = {key: value for key, value in body.items() if key != "hash"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -15,7 +15,7 @@ from undertow.composition.release import Release, Setting
 from undertow.composition.report import Report
 from undertow.composition.theorem import assumptions_of, theorems_of, warnings_of
 from undertow.errors import MismatchError, PlanError
-from undertow.privacy.exact import Number
+from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Approx, Loss
 from undertow.privacy.result import Witness
 from undertow.spaces.base import Domain, Granularity, Metric
@@ -85,13 +85,21 @@ class Plan:
         release.view.require_domain(self._domain)
         self._releases.append(release)
 
+    def followed_by(self, release: Release) -> Self:
+        """Return a plan with one more release; this one stays as it is."""
+        longer = type(self)(self._domain)
+        longer._releases = self._releases.copy()
+        longer.add(release)
+        return longer
+
     def add_each(self, loss: Loss, *, unit: Metric, setting: Setting) -> None:
         """Add one release of the same loss for every cell, time or vertex.
 
         Examples
         --------
         >>> import undertow as ut
-        >>> plan = ut.Plan(ut.Table(range(20), cell="hospital", multi=True, max_cells=3))
+        >>> fleet = ut.Table(range(20), cell="hospital", multi=True, max_cells=3)
+        >>> plan = ut.Plan(fleet)
         >>> plan.add_each(ut.Approx(1, "1e-5"), unit=ut.Bounded(), setting="common")
         >>> plan.loss(ut.Bounded()).loss
         Approx(epsilon=6, delta=0.00006)
@@ -101,6 +109,7 @@ class Plan:
 
     def with_setting(self, setting: Setting) -> Self:
         """Return the same plan with every claim stated in `setting`."""
+        check_choice(setting, "setting", choices=("view", "common"))
         return type(self)(
             self._domain,
             (
@@ -142,6 +151,8 @@ class Plan:
             If the granularity has no neighbours in the domain.
         """
         check_choice(on_infinite, "on_infinite", choices=("raise", "report"))
+        if delta is not None:
+            exact(delta, "delta", at_most=1)
         result = self.evaluate(target, notion=notion, delta=delta)
         report = self._report(target, result, delta=delta)
         if report.loss.is_infinite and on_infinite == "raise":
@@ -225,15 +236,23 @@ class Plan:
         )
 
     def _claims(self) -> tuple[list[Column], list[Loss], list[int] | None]:
-        """Return all claims in parallel lists; owners only where a release has several."""
+        """Return all claims in parallel lists; owners only where they differ."""
         if not self._releases:
             raise PlanError(
                 "a plan must have at least one release, got none; add one first."
             )
+        # Long plans share views and units; one column object for equal ones is met
+        # again by identity, which spares the engine a full comparison.
+        shared: dict[tuple[int, int, str], Column] = {}
         columns, losses, owners = [], [], []
         for at, release in enumerate(self._releases):
+            view = release.view
             for claim in release.claims:
-                columns.append(Column(release.view, claim.unit, claim.setting))
+                key = (id(view), id(claim.unit), claim.setting)
+                column = shared.get(key)
+                if column is None:
+                    column = shared[key] = Column(view, claim.unit, claim.setting)
+                columns.append(column)
                 losses.append(claim.loss)
                 owners.append(at)
         single = len(owners) == len(self._releases)
@@ -277,13 +296,21 @@ class Plan:
     def _names(self) -> list[str]:
         """Return names, numbered where one is used twice."""
         names = [release.name for release in self._releases]
-        repeated = {name for name, count in Counter(names).items() if count > 1}
-        if not repeated:
+        times = Counter(names)
+        if len(times) == len(names):
             return names
+        taken = {name for name, count in times.items() if count == 1}
         return [
-            f"{name} #{at + 1}" if name in repeated else name
+            name if name in taken else _numbered(name, at, taken)
             for at, name in enumerate(names)
         ]
+
+
+def _numbered(name: str, at: int, taken: set[str]) -> str:
+    numbered = f"{name} #{at + 1}"
+    while numbered in taken:
+        numbered += "'"
+    return numbered
 
 
 def change_witness(change: Change) -> Witness:

@@ -10,7 +10,7 @@ from typing import Any
 from undertow.privacy.conversion import convert
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Approx, Loss
-from undertow.privacy.result import Witness, to_plain
+from undertow.privacy.result import Witness, escape_markup, to_plain
 
 __all__ = ["Report", "reports_table"]
 
@@ -95,7 +95,8 @@ class Report:
         return record
 
     def __rich__(self) -> str:
-        return "\n".join(f"[bold]{key}[/bold]  {text}" for key, text in self._rows())
+        rows = self._rows()
+        return "\n".join(f"[bold]{key}[/bold]  {escape_markup(v)}" for key, v in rows)
 
     def _repr_html_(self) -> str:
         cells = "".join(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 from undertow._validate import check_count
 from undertow.errors import BudgetExceeded, NotionMismatchError
@@ -13,12 +16,36 @@ from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
 __all__ = ["WindowLedger"]
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class _Sum:
+    """A sum whose infinite terms can be taken away again: how many, and the rest."""
+
+    infinite: int = 0
+    finite: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, value: Exact) -> Self:
+        return cls(1) if value == math.inf else cls(0, Fraction(value))
+
+    def __add__(self, other: _Sum) -> _Sum:
+        return _Sum(self.infinite + other.infinite, self.finite + other.finite)
+
+    def __sub__(self, other: _Sum) -> _Sum:
+        return _Sum(self.infinite - other.infinite, self.finite - other.finite)
+
+    def times(self, count: int) -> _Sum:
+        return _Sum(self.infinite * count, self.finite * count)
+
+    def value(self) -> Exact:
+        return math.inf if self.infinite else self.finite
+
+
 class WindowLedger:
     """Keep every window of `w` consecutive times within a budget, forever.
 
     For releases stated at event level in the view setting, each seeing the present
-    time, or the latest few. Remembers ``w - 1`` times plus the longest view; a spend on
-    one time costs O(1).
+    time, or the latest few. Remembers ``w - 1`` times plus the longest view; a spend
+    takes time in proportion to the longest view, whatever `w`.
 
     Parameters
     ----------
@@ -54,7 +81,9 @@ class WindowLedger:
         self.budget = budget
         self.longest_view = check_count(longest_view, "longest_view")
         self._time = 0
-        self._charges: deque[Exact] = deque([Fraction(0)])
+        # Per remembered time its charge; per recent time the window that ends there.
+        self._charges = deque([_Sum()], maxlen=self.w - 1 + self.longest_view)
+        self._windows = deque([_Sum()], maxlen=self.longest_view)
 
     @property
     def time(self) -> int:
@@ -64,20 +93,20 @@ class WindowLedger:
     def advance(self, steps: int = 1) -> None:
         """Move to a later time; what no window can reach any more is forgotten."""
         steps = check_count(steps, "steps")
-        keep = self.w - 1 + self.longest_view
+        for _ in range(min(steps, self.w + self.longest_view)):
+            kept = self._charges
+            leaves = kept[-self.w] if len(kept) >= self.w else _Sum()
+            kept.append(_Sum())
+            self._windows.append(self._windows[-1] - leaves)
         self._time += steps
-        for _ in range(min(steps, keep)):
-            self._charges.append(Fraction(0))
-        while len(self._charges) > keep:
-            self._charges.popleft()
 
     def loss(self) -> Loss:
-        """Return the largest loss of a window that ends at the present or is whole."""
-        return self._as_loss(self._worst(list(self._charges)))
+        """Return the largest loss of a window that a release may still add to."""
+        return self._as_loss(max(self._windows))
 
     def fits(self, loss: Loss, *, view_length: int = 1) -> bool:
         """Return whether :meth:`spend` would accept the release."""
-        return self._after(loss, view_length)[1].within(self.budget)
+        return self._after(loss, view_length)[2].within(self.budget)
 
     def spend(self, loss: Loss, *, view_length: int = 1) -> None:
         """Charge a release on the latest `view_length` times, or refuse it whole.
@@ -87,15 +116,18 @@ class WindowLedger:
         BudgetExceeded
             If a window would pass the budget; nothing is charged then.
         """
-        charges, after = self._after(loss, view_length)
+        charge, windows, after = self._after(loss, view_length)
         if not after.within(self.budget):
             raise BudgetExceeded(
                 f"the release must fit every window of {self.w} times, got {after} > "
                 f"{self.budget} at time {self._time}; wait, or spend less."
             )
-        self._charges = deque(charges)
+        for back in range(1, view_length + 1):
+            self._charges[-back] += charge
+            self._windows[-back] = windows[-back]
 
-    def _after(self, loss: Loss, view_length: int) -> tuple[list[Exact], Loss]:
+    def _after(self, loss: Loss, view_length: int) -> tuple[_Sum, list[_Sum], Loss]:
+        """Return the charge per time, the windows after it, and the largest of them."""
         if type(loss) is not type(self.budget):
             raise NotionMismatchError(
                 f"loss must be {type(self.budget).__name__} like the budget, "
@@ -110,21 +142,15 @@ class WindowLedger:
                 "a view of several times must be charged as Pure, got "
                 f"{type(loss).__name__}; use Ledger for other notions."
             )
-        charges = list(self._charges)
-        for at in range(len(charges) - length, len(charges)):
-            charges[at] = charges[at] + loss.exact_parameters()[0]
-        return charges, self._as_loss(self._worst(charges))
+        charge = _Sum.of(loss.exact_parameters()[0])
+        windows = list(self._windows)
+        for back in range(1, length + 1):  # a window that ends there shares this many
+            shared = min(length - back + 1, self.w)
+            windows[-back] += charge.times(shared)
+        return charge, windows, self._as_loss(max(windows))
 
-    def _worst(self, charges: list[Exact]) -> Exact:
-        """Return the largest sum over windows of the times still remembered."""
-        total: Exact = sum(charges[: self.w], start=Fraction(0))
-        best = total
-        for at in range(self.w, len(charges)):
-            total = total + charges[at] - charges[at - self.w]
-            best = max(best, total)
-        return best
-
-    def _as_loss(self, parameter: Exact) -> Loss:
+    def _as_loss(self, total: _Sum) -> Loss:
+        parameter = total.value()
         if isinstance(self.budget, GDP):
             return GDP.from_square(parameter)
         return Pure(parameter) if isinstance(self.budget, Pure) else ZCDP(parameter)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from fractions import Fraction
@@ -20,7 +21,18 @@ from typing import Any
 from undertow.privacy.exact import round_up
 from undertow.privacy.loss import Loss
 
-__all__ = ["Alternative", "Bound", "Calibration", "Estimate", "Witness", "to_plain"]
+__all__ = [
+    "Alternative",
+    "Bound",
+    "Calibration",
+    "Estimate",
+    "Witness",
+    "escape_markup",
+    "to_plain",
+]
+
+# What a terminal renderer reads as markup: a bracket that opens like a tag.
+_TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])")
 
 
 def to_plain(value: Any) -> Any:
@@ -34,7 +46,7 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Fraction):
-        return round_up(value)
+        return _plain_float(round_up(value))
     if isinstance(value, Loss) or hasattr(value, "to_dict"):
         return to_plain(value.to_dict())
     if isinstance(value, Mapping):
@@ -70,7 +82,7 @@ class _Shown:
 
     def __rich__(self) -> str:
         rows = (
-            f"[bold]{key}[/bold]  {_escape_markup(text)}" for key, text in self._rows()
+            f"[bold]{key}[/bold]  {escape_markup(text)}" for key, text in self._rows()
         )
         return "\n".join([f"[bold underline]{type(self).__name__}[/]", *rows])
 
@@ -89,8 +101,15 @@ class _Shown:
         ]
 
 
-def _escape_markup(text: str) -> str:
-    return text.replace("[", r"\[")
+def escape_markup(text: str) -> str:
+    r"""Return text that a terminal renderer shows as it is, brackets included.
+
+    Examples
+    --------
+    >>> print(escape_markup("cells [a], [1]"))
+    cells \[a], [1]
+    """
+    return _TAG.sub(r"\1\1\\\2", text)
 
 
 def _text(value: Any) -> str:
@@ -157,8 +176,7 @@ class Bound(_Shown):
     tight: bool | None = None
 
     def __post_init__(self) -> None:
-        if math.isnan(self.value):
-            raise ValueError("value must be a number, got nan.")
+        _require_number(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +251,11 @@ class Calibration(_Shown):
     achieves: Bound
     method: str
     alternatives: tuple[Alternative, ...] = ()
+
+    def __post_init__(self) -> None:
+        _require_number(self.value)
+
+
+def _require_number(value: float) -> None:
+    if math.isnan(value):
+        raise ValueError("value must be a number, got nan.")

@@ -144,9 +144,9 @@ def _cliques(column: Reduced, counts: Sequence[int], *, steps: Exact = 1) -> Exa
     if not any(counts):
         return 0
     unit = column.unit
-    if isinstance(unit, FreeLunch | Node):
+    if isinstance(unit, FreeLunch):
         return column.finish(1)
-    if isinstance(unit, Edge | SymmetricDifference):
+    if isinstance(unit, Edge | Node | SymmetricDifference):
         return column.finish(steps)
     assert isinstance(unit, LpNorm | Euclidean)
     order = 2 if isinstance(unit, Euclidean) else unit.p
@@ -277,17 +277,21 @@ def _largest(column: Reduced, n: int, cap: int) -> Exact:
     if isinstance(view, CliqueCount):
         sizes = range(3, view.max_size + 1)
         counts = [n * math.comb(cap, size - 1) // size for size in sizes]
-        return _cliques(column, counts, steps=min(math.comb(n, 2), n * cap))
+        return _cliques(column, counts, steps=_all_steps(unit, n, cap))
     if isinstance(unit, FreeLunch):
         return column.finish(1)
     if isinstance(view, Degree):
         return column.finish(1 if isinstance(unit, Node) else cap)
-    edges = min(math.comb(n, 2), n * cap)
     if isinstance(view, IncidentEdges):
-        edges = min(n - 1, 2 * cap)
-    elif isinstance(view, VertexPairs):
-        edges = len(view.pairs)
-    if isinstance(unit, Node):
-        # Detach all cover vertices one by one, then attach them again.
-        edges = min(edges, max(1, 2 * (n - 1)))
-    return column.finish(edges)
+        return column.finish(1 if isinstance(unit, Node) else min(n - 1, 2 * cap))
+    steps = _all_steps(unit, n, cap)
+    if isinstance(view, VertexPairs):
+        steps = min(steps, len(view.pairs))
+    return column.finish(steps)
+
+
+def _all_steps(unit: object, n: int, cap: int) -> int:
+    """Bound the steps between any two graphs."""
+    edges = min(math.comb(n, 2), n * cap)
+    # Detach all vertices but one, one by one, then attach them again.
+    return min(edges, 2 * (n - 1)) if isinstance(unit, Node) else edges

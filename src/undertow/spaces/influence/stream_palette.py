@@ -66,10 +66,13 @@ def palettes(
     domain: Stream, sights: Sequence[StreamSight], mode: Mode
 ) -> list[Palette]:
     """Return what can happen to a cell; one palette per cluster in element mode."""
-    sets = list(dict.fromkeys(sight.values for sight in sights))
+    looks = list(
+        dict.fromkeys((sight.values, sight.column.setting) for sight in sights)
+    )
+    sets = [values for values, _ in looks]
     by_cluster = mode == "element" or any(isinstance(s.unit, Element) for s in sights)
     kinds = _kinds(domain, sets, by_cluster=by_cluster)
-    exact = domain.values is not None or sets in ([None], [])
+    exact = domain.values is not None or set(sets) <= {None}
     groups: list[tuple[str, list[_Kind]]] = [("", kinds)]
     if mode == "element":
         labels = domain.cluster_labels
@@ -77,9 +80,12 @@ def palettes(
             (f" of cluster {label!r}", [k for k in kinds if k.cluster == label])
             for label in labels
         ]
-    position = {values: at for at, values in enumerate(sets)}
-    matters = [_matters([s for s in sights if s.values == values]) for values in sets]
-    order = [position[sight.values] for sight in sights]
+    position = {look: at for at, look in enumerate(looks)}
+    order = [position[sight.values, sight.column.setting] for sight in sights]
+    matters = [
+        _matters([s for s, place in zip(sights, order, strict=True) if place == at])
+        for at in range(len(looks))
+    ]
     found = []
     for label, members in groups:
         steps = _steps(members, gap=not domain.regular, mode=mode)
@@ -136,7 +142,12 @@ def _matters(sights: Sequence[StreamSight]) -> Flags:
     """Return which flags any of the units looks at; the others are dropped."""
     sharp = any(getattr(sight.unit, "add_remove", False) for sight in sights)
     clusters = any(isinstance(sight.unit, Element) for sight in sights)
-    return Flags(1 + sharp, 2 * clusters, any(s.counts_recorded for s in sights))
+    # In the common setting an event that leaves the view may stay recorded elsewhere.
+    recorded = any(
+        s.counts_recorded and (s.column.setting == "view" or s.values is None)
+        for s in sights
+    )
+    return Flags(1 + sharp, 2 * clusters, recorded)
 
 
 def _choices(

@@ -216,7 +216,9 @@ class StreamSight:
     def attained(self, cells: int, flags: Flags) -> bool:
         """Return whether the influence of that many cells of one user is exact."""
         loose = isinstance(self.unit, Element) and cells > 1 and flags.clusters > 1
-        return self.column.faithful and not loose
+        # Cells that the view does not see may be taken as gaps, closing up the rest.
+        hidden = self.counts_recorded and self.values is not None
+        return self.column.faithful and not loose and not hidden
 
     def largest_cover(self, most: int) -> Exact:
         """Return the most that any `most` cells of one user can need to be covered."""

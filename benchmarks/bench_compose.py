@@ -1,0 +1,165 @@
+"""Compose 100 000 stream releases, here and one by one with two peers.
+
+Run ``python benchmarks/bench_compose.py``; one line of JSON comes back. The releases are
+event-level counts of single hours with different budgets. Here they are composed at user
+level and at w-event level, for 24 and for 1000 times, from integer codes (the entry a
+plan uses) and from Python lists of claims. The peers add up the same budgets without
+views or granularities, which is the user-level figure: dp_accounting composes one event
+after the other, OpenDP builds one composed measurement. A peer that needs more than its
+limit is measured on fewer releases and scaled in proportion.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+import tracemalloc
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.composition.engine import compose_coded, compose_columns
+from undertow.privacy.loss import Loss, Pure
+from undertow.spaces.base import Granularity
+from undertow.spaces.change import Column
+from undertow.spaces.domain import Stream
+from undertow.spaces.granularity import Event, User, WEvent
+from undertow.spaces.view import At
+
+RELEASES, SEED, PEER_LIMIT_S, REPEATS = 100_000, 20260, 10.0, 5
+BUDGETS = tuple(f"0.{k:03d}" for k in range(1, 100))
+TARGETS: tuple[tuple[str, Granularity], ...] = (
+    ("user", User()),
+    ("w_event_3", WEvent(3)),
+    ("w_event_500", WEvent(500)),
+)
+Codes = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+def codes(releases: int, times: int) -> Codes:
+    rng = np.random.default_rng(SEED)
+    return rng.integers(0, times, releases), rng.integers(0, len(BUDGETS), releases)
+
+
+def columns(times: int) -> list[Column]:
+    return [Column(At(time), Event(), "view") for time in range(times)]
+
+
+def coded(times: int, target: Granularity, drawn: Codes) -> Loss:
+    return compose_coded(
+        Stream(1_000_000, times),
+        target,
+        columns=columns(times),
+        losses=[Pure(budget) for budget in BUDGETS],
+        column_codes=drawn[0],
+        loss_codes=drawn[1],
+    ).loss
+
+
+def median_seconds(call: Callable[[], object]) -> float:
+    taken = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return sorted(taken)[REPEATS // 2]
+
+
+def from_lists(times: int, target: Granularity, drawn: Codes) -> float:
+    """Return the seconds for claims given one by one as Python objects."""
+    seen, losses = columns(times), [Pure(budget) for budget in BUDGETS]
+    listed = [seen[at] for at in drawn[0].tolist()]
+    budgets = [losses[at] for at in drawn[1].tolist()]
+    domain = Stream(1_000_000, times)
+    return median_seconds(
+        lambda: compose_columns(domain, target, columns=listed, losses=budgets)
+    )
+
+
+def dp_accounting_seconds(budgets: list[float]) -> dict[str, Any]:
+    """Compose zCDP events one by one, the cheapest event the accountant has."""
+    from dp_accounting import dp_event
+    from dp_accounting.rdp import RdpAccountant
+
+    start, done = time.perf_counter(), 0
+    accountant = RdpAccountant()
+    for budget in budgets:
+        accountant.compose(dp_event.ZCDpEvent(budget))
+        done += 1
+        if done % 100 == 0 and time.perf_counter() - start > PEER_LIMIT_S:
+            break
+    return _scaled(time.perf_counter() - start, done, len(budgets))
+
+
+def opendp_seconds(budgets: list[float]) -> dict[str, Any]:
+    """Build one composition of Laplace measurements and ask for its loss."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    known = {b: dp.m.make_laplace(*space, scale=1 / b) for b in set(budgets)}
+    done, taken = 1_000, 0.0
+    while True:
+        start = time.perf_counter()
+        dp.c.make_composition([known[b] for b in budgets[:done]]).map(1)
+        taken = time.perf_counter() - start
+        if done == len(budgets) or taken * 10 > PEER_LIMIT_S:
+            return _scaled(taken, done, len(budgets))
+        done = min(10 * done, len(budgets))
+
+
+def _scaled(seconds: float, done: int, wanted: int) -> dict[str, Any]:
+    return {"seconds": seconds * wanted / done, "measured": done}
+
+
+def peak_megabytes(times: int, target: Granularity, drawn: Codes) -> float:
+    tracemalloc.start()
+    coded(times, target, drawn)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def run() -> dict[str, Any]:
+    """Measure both sides in one run, then growth and memory on this side."""
+    drawn = codes(RELEASES, 1000)
+    budgets = [float(BUDGETS[at]) for at in drawn[1].tolist()]
+    peers = {
+        "dp_accounting": dp_accounting_seconds(budgets),
+        "opendp": opendp_seconds(budgets),
+    }
+    fastest = min(peer["seconds"] for peer in peers.values())
+    ours: dict[str, float] = {}
+    for times in (24, 1000):
+        here = codes(RELEASES, times)
+        for name, target in TARGETS:
+            key = f"{name}_{times}_times"
+            ours[key] = median_seconds(lambda t=times, g=target, d=here: coded(t, g, d))
+    growth = {
+        n: median_seconds(lambda d=codes(n, 24): coded(24, WEvent(3), d))
+        for n in (10_000, 100_000, 1_000_000)
+    }
+    largest = codes(1_000_000, 1000)
+    return {
+        "releases": RELEASES,
+        "seconds": ours,
+        "list_seconds": from_lists(24, WEvent(3), codes(RELEASES, 24)),
+        "peers": peers,
+        "least_ratio": fastest / max(ours.values()),
+        "ratio_24_times": fastest / max(v for k, v in ours.items() if "_24_" in k),
+        "ratio_from_lists": fastest / from_lists(24, User(), codes(RELEASES, 24)),
+        "growth_seconds": growth,
+        "growth_10_4_to_10_6": growth[1_000_000] / growth[10_000],
+        "peak_mb_10_6": peak_megabytes(1000, WEvent(500), largest),
+        "process_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "user_loss": str(coded(24, User(), codes(RELEASES, 24))),
+        "budgets_added": str(sum(Fraction(BUDGETS[at]) for at in drawn[1].tolist())),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run()))
