@@ -1,28 +1,40 @@
 """The `undertow` command and its contract.
 
-Exit status: 0 done; 1 an unexpected fault; 2 bad input; 3 refused, because the guarantee
-would not hold. Bad input and refusals are one sentence on standard error.
+Exit status: 0 done; 1 an unexpected fault; 2 bad input; 3 refused, because the
+guarantee would not hold. Bad input and refusals are one sentence on standard error.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from undertow.cli.compose import compose
 from undertow.cli.demo import demo
-from undertow.cli.output import EXIT_BAD_INPUT, complain, status_of
+from undertow.cli.output import (
+    EXIT_BAD_INPUT,
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    complain,
+    status_of,
+)
 from undertow.cli.schema import schema
 from undertow.errors import UndertowError
 
 __all__ = ["app", "main"]
 
+_SUMMARY = "What differentially private releases cost together, and what they leak."
+# The parser's own class; where it lives differs between versions of typer.
+_UsageError: Any = typer.BadParameter.__bases__[0]
+
 app = typer.Typer(
     name="undertow",
-    help="What differentially private releases cost together, and what they leak.",
-    no_args_is_help=True,
+    help=_SUMMARY,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -37,8 +49,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-@app.callback()
+@app.callback(help=_SUMMARY)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -49,7 +62,8 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """What differentially private releases cost together, and what they leak."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 app.command()(compose)
@@ -59,15 +73,27 @@ app.command()(demo)
 
 def main() -> None:
     """Run the command; turn refusals into one sentence and an exit status."""
+    _speak_utf8()
     try:
-        app(standalone_mode=True)
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone; there is nobody left to tell.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_FAULT) from None
+    except _UsageError as fault:
+        complain(fault.format_message())
         raise SystemExit(EXIT_BAD_INPUT) from None
-    except (UndertowError, ValueError, TypeError, OSError) as fault:
-        status = status_of(fault)
-        if status is None:
-            raise
+    except typer.Abort:
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except (UndertowError, OSError) as fault:
         complain(fault)
-        raise SystemExit(status) from None
+        raise SystemExit(status_of(fault)) from None
+    raise SystemExit(status)
+
+
+def _speak_utf8() -> None:
+    """Write what the locale cannot show with replacements instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")

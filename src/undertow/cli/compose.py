@@ -30,16 +30,6 @@ _DEFAULTS = {
     "graph": ("edge", "node"),
 }
 
-_HELP = """What the releases of a plan cost together.
-
-PLAN.toml names a domain and its releases. Each granularity gets one line: the composed
-loss, what plain sequential composition would say, and the change that costs most.
-
-Example: [bold]undertow compose plan.toml --granularity event --granularity user[/bold]
-
-Exit status: 0 done, 2 bad input, 3 refused because no finite loss holds.
-"""
-
 
 def compose(
     plan: Annotated[list[str], typer.Argument(metavar="PLAN.toml", show_default=False)],
@@ -59,18 +49,24 @@ def compose(
         bool, typer.Option("--json", help="Print one JSON object.")
     ] = False,
 ) -> None:
-    # The help text is below, so that it can carry markup.
+    """Compose the releases of a plan: what they cost together.
+
+    PLAN.toml names a domain and its releases. Each granularity gets one line: the
+    composed loss, what plain sequential composition would say, and the change that
+    costs most.
+
+    Example: [bold]undertow compose plan.toml --granularity event user --json[/bold]
+
+    Exit status: 0 done, 2 bad input, 3 refused because no finite loss holds.
+    """
     with guarded():
         path, names = _split_words(plan, granularity or [])
         with working(f"reading {path}"):
             loaded = read_plan(path)
         targets = _targets(loaded.domain, names)
         with working(f"composing {len(loaded)} releases"):
-            reports = _compose(loaded, targets, delta)
+            reports = _compose(loaded, targets, delta=delta)
     run_compose(loaded, targets, reports, json_output=json_output)
-
-
-compose.__doc__ = _HELP
 
 
 def run_compose(
@@ -100,7 +96,7 @@ def default_granularities(domain: Domain) -> list[Granularity]:
 
 
 def _compose(
-    plan: Plan, targets: list[Granularity], delta: str | None
+    plan: Plan, targets: list[Granularity], *, delta: str | None
 ) -> tuple[Report, ...]:
     try:
         return plan.table(targets, delta=delta)
@@ -124,14 +120,17 @@ def _targets(domain: Domain, names: list[str]) -> list[Granularity]:
 
 def _split_words(words: list[str], names: list[str]) -> tuple[Path, list[str]]:
     """Tell the plan file from granularity names that follow one option."""
-    names = [part for name in names for part in name.split(",") if part]
+    names = [part for name in names for part in name.split(",")]
     paths = []
     for word in words:
         if not _is_granularity(word) or word.endswith(".toml"):
             paths.append(word)
         else:
             names.append(word)
-    if len(paths) != 1:
+    if len(paths) > 1 and names:
+        # The file comes first; a later word was meant as one more granularity.
+        names += paths[1:]
+    elif len(paths) != 1:
         found = ", ".join(paths) or "none"
         raise PlanError(f"compose must be given one plan file, got {found}.")
     return Path(paths[0]), names

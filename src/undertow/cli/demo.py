@@ -24,7 +24,8 @@ _TARGETS = (
     "user:max-times=4",
     "user",
 )
-_STORY = """A city publishes one noisy count of people per place for each hour of a day, from the
+_STORY = """\
+A city publishes one noisy count of people per place for each hour of a day, from the
 positions of 1000 people: ε = 0.5 at the two rush hours, ε = 0.1 otherwise. Each is
 private for one recorded position. What do they cost together?
 """

@@ -9,11 +9,11 @@ from pathlib import Path
 from undertow.composition import Plan, plan_from_document
 from undertow.errors import PlanError
 
-__all__ = ["LARGEST_FILE", "bundled_plan", "read_plan"]
+__all__ = ["LARGEST_FILE", "bundled_plan", "parse_plan", "read_plan"]
 
 # A plan is written by people or scripts, a few hundred bytes a release; what is larger
 # than this is some other file.
-LARGEST_FILE = 64 * 2**20
+LARGEST_FILE = 16 * 2**20
 
 
 def read_plan(path: Path) -> Plan:
@@ -31,8 +31,12 @@ def parse_plan(text: str, *, name: str) -> Plan:
     """Read a plan from TOML text; `name` says where it came from."""
     try:
         document = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as fault:
-        reason = str(fault).splitlines()[0].rstrip(".")
+    except RecursionError:
+        raise PlanError(
+            f"{name} must be a TOML file, got an error: nested too deeply."
+        ) from None
+    except ValueError as fault:  # TOML errors, and whole numbers of too many digits
+        reason = str(fault).splitlines()[0].rstrip(".")[:200]
         raise PlanError(
             f"{name} must be a TOML file, got an error: {reason}."
         ) from None

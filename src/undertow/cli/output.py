@@ -19,6 +19,8 @@ from undertow.errors import (
 
 __all__ = [
     "EXIT_BAD_INPUT",
+    "EXIT_FAULT",
+    "EXIT_INTERRUPTED",
     "EXIT_REFUSED",
     "complain",
     "guarded",
@@ -27,8 +29,10 @@ __all__ = [
     "working",
 ]
 
+EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_REFUSED = 3
+EXIT_INTERRUPTED = 130
 
 
 def status_of(fault: BaseException) -> int | None:
@@ -41,8 +45,10 @@ def status_of(fault: BaseException) -> int | None:
 
 
 def complain(fault: BaseException | str) -> None:
-    """Write one sentence to standard error."""
-    typer.echo(" ".join(str(fault).split()), err=True)
+    """Write one sentence to standard error, on one line, control characters shown."""
+    words = " ".join(str(fault).split())
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
+    typer.echo(shown.encode("utf-8", "backslashreplace"), err=True)
 
 
 @contextmanager
@@ -50,6 +56,8 @@ def guarded() -> Iterator[None]:
     """Turn known faults into one sentence and an exit status."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # nobody reads any more: no bad input, and no one to tell
     except (UndertowError, OSError) as fault:
         status = status_of(fault)
         assert status is not None
@@ -59,7 +67,9 @@ def guarded() -> Iterator[None]:
 
 def print_json(record: dict[str, Any]) -> None:
     """Print exactly one JSON object on standard output."""
-    typer.echo(json.dumps(record, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    # Bytes, because the contract is UTF-8 whatever the locale says.
+    typer.echo(text.encode("utf-8", "backslashreplace"))
 
 
 @contextmanager

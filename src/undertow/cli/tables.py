@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from undertow.composition import Report
 from undertow.privacy import format_up
-from undertow.privacy.loss import Loss
+from undertow.privacy.loss import GDP, Loss
 
 __all__ = ["print_bars", "print_reports"]
 
@@ -20,18 +21,13 @@ _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
 
 def shown_loss(loss: Loss) -> str:
     """Write a loss the way people do: ``ε = 0.7``, rounded up."""
-    parts = []
-    for name, value in loss.to_dict().items():
-        if name != "notion":
-            text = "∞" if math.isinf(value) else _rounded(loss, name, value)
-            parts.append(f"{_SYMBOLS[name]} = {text}")
-    return ", ".join(parts)
-
-
-def _rounded(loss: Loss, name: str, value: float) -> str:
-    exact = dict(zip(loss.to_dict(), ("", *loss.exact_parameters()), strict=True))[name]
+    names = [name for name in loss.to_dict() if name != "notion"]
     # The exact parameter of GDP is the square of mu; its float is already rounded up.
-    return format_up(value if name == "mu" else exact, 6)
+    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
+    return ", ".join(
+        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
+        for name, value in zip(names, values, strict=True)
+    )
 
 
 def print_reports(reports: Sequence[Report]) -> None:
@@ -42,7 +38,7 @@ def print_reports(reports: Sequence[Report]) -> None:
     for report in reports:
         witness = "" if report.witness is None else report.witness.summary
         loss, alone = shown_loss(report.loss), shown_loss(report.sequential)
-        table.add_row(report.granularity, loss, alone, witness)
+        table.add_row(report.granularity, loss, alone, Text(witness))
     console = Console()
     console.print(table)
     for title, lines in _remarks(reports):
@@ -83,16 +79,18 @@ class _Grouped:
 
 def print_bars(reports: Sequence[Report], *, width: int = 40) -> None:
     """Draw the first parameter of each loss as a bar, infinite ones dotted."""
-    values = [
-        next(v for k, v in r.loss.to_dict().items() if k != "notion") for r in reports
-    ]
+    values = [_first_parameter(report.loss) for report in reports]
     top = max((v for v in values if math.isfinite(v)), default=1.0) or 1.0
     label = max(len(report.granularity) for report in reports)
     for report, value in zip(reports, values, strict=True):
         if math.isinf(value):
             bar = "·" * width + " ∞"
         else:
-            bar = (
-                "█" * max(1, round(width * value / top)) + f" {shown_loss(report.loss)}"
-            )
+            bar = "█" * round(width * value / top) + f" {shown_loss(report.loss)}"
         typer.echo(f"{report.granularity.rjust(label)}  {bar}")
+
+
+def _first_parameter(loss: Loss) -> float:
+    """Return epsilon, rho or mu; infinite where nothing is promised, as at delta 1."""
+    values = [v for name, v in loss.to_dict().items() if name != "notion"]
+    return math.inf if loss.is_infinite else float(values[0])

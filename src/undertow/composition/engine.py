@@ -33,6 +33,7 @@ from undertow.spaces.change import (
     FrontPoint,
     Row,
     change_family,
+    restrict,
     totals,
 )
 
@@ -252,6 +253,7 @@ def compose_coded(
         loss_codes=loss_codes,
         release_codes=release_codes,
     )
+    _require_one_view(table)
     chosen = notion or choose_notion(table, delta=delta)
     ledger = open_ledger(table, notion=chosen, delta=delta)
     family = change_family(domain, target, columns=table.columns)
@@ -339,6 +341,19 @@ def _position(at: int) -> Column:
     return Column(Identity(), FreeLunch(), "view")
 
 
+def _require_one_view(table: ClaimTable) -> None:
+    """Raise unless the claims of each release are about one view."""
+    if (table.kinds.lengths() <= 1).all():
+        return
+    _, codes = encode([column.view for column in table.columns])
+    seen, first = codes[table.kinds.columns], table.kinds.offsets[:-1]
+    if (np.maximum.reduceat(seen, first) != np.minimum.reduceat(seen, first)).any():
+        raise MismatchError(
+            "all claims of one release must be about one view, got two views; enter "
+            "them as two releases, or state the claims about the same view."
+        )
+
+
 def _single_claims(
     family: ChangeFamily, ledger: Ledger
 ) -> tuple[tuple[Charge, ...], bool]:
@@ -352,21 +367,8 @@ def _single_claims(
 
 
 def _fix(family: ChangeFamily, charge: Charge) -> Charge:
-    options = [_only(charge, at) for at in range(len(charge.columns))]
+    options = [restrict(charge, [at]) for at in range(len(charge.columns))]
     return min(options, key=lambda option: family.maximise([option]).value)
-
-
-def _only(charge: Charge, at: int) -> Charge:
-    from math import inf
-
-    others = len(charge.columns)
-
-    def price(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
-        filled: list[Exact] = [inf] * others
-        filled[at] = influences[0]
-        return charge.price(tuple(filled))
-
-    return Charge((charge.columns[at],), price)
 
 
 def _result(

@@ -213,16 +213,17 @@ class Bundle:
 
     def __call__(self, influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
         """Return the cost coordinates at the least of the influences."""
-        influence = min(influences)
-        if influence not in self._known:
-            self._known[influence] = self._price(influence)
-        return self._known[influence]
+        influence = influences[0] if len(influences) == 1 else min(influences)
+        found = self._known.get(influence)
+        if found is None:
+            found = self._known[influence] = self._price(influence)
+        return found
 
     def _price(self, influence: Exact) -> tuple[Exact, ...]:
-        linear = ext_scale(self.linear, influence)
-        squared = ext_scale(self.squared, square(influence))
+        linear = self.linear if influence == 1 else ext_scale(self.linear, influence)
         if self.prices.notion == "pure":
             return (linear,)
+        squared = ext_scale(self.squared, square(influence))
         costs = [(n, self.prices.claim(at, influence)) for at, n in self.apart]
         first = add(times(n, cost[0]) for n, cost in costs)
         if self.prices.notion != "approx":

@@ -271,7 +271,9 @@ class Plan:
             sequential=sequential_baseline(
                 self._domain, target, result=result, delta=delta
             ),
-            theorems=theorems_of(self._releases, target, notion=loss.notion),
+            theorems=theorems_of(
+                self._releases, target, notion=loss.notion, domain=self._domain
+            ),
             unprotected=target.invariants(self._domain),
             warnings=warnings_of(target, self._domain, no_guarantee=no_guarantee),
             assumptions=(

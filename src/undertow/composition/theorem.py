@@ -51,7 +51,7 @@ CORRELATION_WARNING = (
 
 
 def theorems_of(
-    releases: Sequence[Release], target: Granularity, *, notion: str
+    releases: Sequence[Release], target: Granularity, *, notion: str, domain: Domain
 ) -> tuple[str, ...]:
     """Return the statements behind the composed loss, the general one first."""
     settings = {claim.setting for release in releases for claim in release.claims}
@@ -60,7 +60,7 @@ def theorems_of(
     if all(isinstance(release.view, Identity) for release in releases):
         names.append(_SEQUENTIAL[notion])
     elif settings == {"common"} and isinstance(target, Bounded):
-        if units == {target} and _disjoint(releases):
+        if units == {target} and _disjoint(releases, domain):
             names.append(_BOUNDED_DISJOINT[notion])
     if settings == {"common"} and isinstance(target, Unbounded | Edit):
         if any(isinstance(unit, Bounded) for unit in units):
@@ -70,7 +70,9 @@ def theorems_of(
     return tuple(names)
 
 
-def _disjoint(releases: Sequence[Release]) -> bool:
+def _disjoint(releases: Sequence[Release], domain: Domain) -> bool:
+    if isinstance(domain, Table) and domain.multi:
+        return False  # different cells may hold the same record
     seen: set[object] = set()
     for release in releases:
         if not isinstance(release.view, Select):
@@ -83,7 +85,7 @@ def _disjoint(releases: Sequence[Release]) -> bool:
 
 
 def assumptions_of(releases: Sequence[Release], domain: Domain) -> tuple[str, ...]:
-    """Return the hypotheses that only the owner of data and mechanisms can vouch for."""
+    """Return the hypotheses only the owner of data and mechanisms can vouch for."""
     facts = ["every stated loss holds, for every earlier output if steps are adaptive"]
     if any(claim.setting == "common" for r in releases for claim in r.claims):
         facts.append("every common-domain release reads nothing but its view")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
@@ -82,7 +83,8 @@ class WindowLedger:
         self.longest_view = check_count(longest_view, "longest_view")
         self._time = 0
         # Per remembered time its charge; per recent time the window that ends there.
-        self._charges = deque([_Sum()], maxlen=self.w - 1 + self.longest_view)
+        most = min(self.w - 1 + self.longest_view, sys.maxsize)
+        self._charges = deque([_Sum()], maxlen=most)
         self._windows = deque([_Sum()], maxlen=self.longest_view)
 
     @property

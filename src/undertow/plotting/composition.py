@@ -9,7 +9,10 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from undertow.composition import Report
+from undertow.errors import NotionMismatchError
 from undertow.plotting.style import BASELINE, COLOURS, axes_or_new
+from undertow.privacy.exact import format_up
+from undertow.privacy.loss import Loss
 
 __all__ = ["plot_reports"]
 
@@ -39,11 +42,20 @@ def plot_reports(
     -------
     matplotlib.axes.Axes
         Infinite losses are hatched bars to the edge, labelled ∞.
+
+    Raises
+    ------
+    NotionMismatchError
+        If the reports are of several notions, or there are none.
     """
+    notions = {report.loss.notion for report in reports}
+    if len(notions) != 1:
+        found = ", ".join(sorted(notions)) or "none"
+        raise NotionMismatchError(f"reports must be of one notion, got {found}.")
     ax = axes_or_new(ax)
-    parameter, label = _QUANTITY[reports[0].loss.notion]
-    losses = [getattr(report.loss, parameter) for report in reports]
-    alone = [getattr(report.sequential, parameter) for report in reports]
+    parameter, label = _QUANTITY[notions.pop()]
+    losses = [_shown(report.loss, parameter) for report in reports]
+    alone = [_shown(report.sequential, parameter) for report in reports]
     finite = [value for value in [*losses, *alone] if math.isfinite(value)]
     edge = 1.15 * max(finite, default=1.0) or 1.0
     for at, (value, baseline) in enumerate(zip(losses, alone, strict=True)):
@@ -60,15 +72,20 @@ def plot_reports(
     return ax
 
 
+def _shown(loss: Loss, parameter: str) -> float:
+    """Return the parameter; infinite where nothing is promised, as at delta 1."""
+    return math.inf if loss.is_infinite else getattr(loss, parameter)
+
+
 def _bar(
     ax: Axes, at: int, value: float, *, edge: float, style: dict[str, Any]
 ) -> None:
     infinite = math.isinf(value)
-    look = {"color": COLOURS[0], "height": 0.6} | style
+    look: dict[str, Any] = {"color": COLOURS[0], "height": 0.6} | style
     if infinite:
         look |= {"hatch": "//", "alpha": 0.4}
     ax.barh(at, edge if infinite else value, **look)
-    text = "∞" if infinite else f"{value:.3g}"
+    text = "∞" if infinite else format_up(value, 3)
     ax.annotate(
         text,
         (min(value, 0.97 * edge), at),

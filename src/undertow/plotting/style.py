@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ COLOURS = (
     "#E69F00",
     "#56B4E9",
 )
-BASELINE = {"color": "0.45", "linestyle": "--", "linewidth": 1.2}
+BASELINE: dict[str, Any] = {"color": "0.45", "linestyle": "--", "linewidth": 1.2}
 
 
 def axes_or_new(ax: Axes | None, *, size: tuple[float, float] = (7.0, 3.6)) -> Axes:

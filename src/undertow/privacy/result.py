@@ -31,8 +31,8 @@ __all__ = [
     "to_plain",
 ]
 
-# What a terminal renderer reads as markup: a bracket that opens like a tag.
-_TAG = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])")
+# What a terminal renderer reads as markup: a tag, or any other opening bracket.
+_MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])|\[")
 
 
 def to_plain(value: Any) -> Any:
@@ -107,9 +107,15 @@ def escape_markup(text: str) -> str:
     Examples
     --------
     >>> print(escape_markup("cells [a], [1]"))
-    cells \[a], [1]
+    cells \[a], \[1]
     """
-    return _TAG.sub(r"\1\1\\\2", text)
+    return _MARKUP.sub(_escape_match, text)
+
+
+def _escape_match(found: re.Match[str]) -> str:
+    slashes, tag = found.groups()
+    # Before a tag, and only there, two backslashes stand for one.
+    return "\\[" if tag is None else f"{slashes}{slashes}\\{tag}"
 
 
 def _text(value: Any) -> str:

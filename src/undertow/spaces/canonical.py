@@ -101,7 +101,8 @@ def is_canonical(matrix: ArrayLike) -> bool:
     if not finite.size:
         return True
     unit = finite.min()
-    steps = shortest_path(csr_array((table == unit) & off), unweighted=True)
+    joined = csr_array(((table == unit) & off).astype(np.int8))
+    steps = shortest_path(joined, unweighted=True)
     return bool(np.allclose(steps * unit, table, rtol=1e-12, atol=0.0))
 
 

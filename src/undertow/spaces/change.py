@@ -34,7 +34,9 @@ __all__ = [
     "Price",
     "Row",
     "Setting",
+    "align",
     "change_family",
+    "restrict",
     "totals",
 ]
 
@@ -125,6 +127,40 @@ class Charge:
 
     columns: tuple[int, ...]
     price: Price
+
+
+def restrict(charge: Charge, kept: Sequence[int]) -> Charge:
+    """Return the charge with only the claims at these positions.
+
+    Giving up a claim is always valid: the others still hold.
+    """
+    if len(kept) == len(charge.columns):
+        return charge
+
+    def price(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
+        filled: list[Exact] = [math.inf] * len(charge.columns)
+        for at, influence in zip(kept, influences, strict=True):
+            filled[at] = influence
+        return charge.price(tuple(filled))
+
+    return Charge(tuple(charge.columns[at] for at in kept), price)
+
+
+def align(charges: Sequence[Charge], shape: Callable[[int], object]) -> list[Charge]:
+    """Keep, of each charge, the claims whose columns look at the same as the first.
+
+    Families that rely on one view per charge call this; a view can change when a unit
+    is defined through another view.
+    """
+    aligned = []
+    for charge in charges:
+        if len(charge.columns) == 1:
+            aligned.append(charge)
+            continue
+        shapes = [shape(column) for column in charge.columns]
+        kept = [at for at, one in enumerate(shapes) if one == shapes[0]]
+        aligned.append(restrict(charge, kept))
+    return aligned
 
 
 @dataclass(frozen=True, slots=True)

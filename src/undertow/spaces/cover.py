@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+import numpy as np
+
 from undertow._validate import check_count
 
 __all__ = [
@@ -91,7 +93,6 @@ def assignment_cost(costs: Sequence[Sequence[int]]) -> int:
     """
     if not costs:
         return 0
-    import numpy as np
     from scipy.optimize import linear_sum_assignment
 
     table = np.asarray(costs, dtype=np.int64)
@@ -235,11 +236,11 @@ def _bipartite_matching(left: dict[int, set[int]]) -> dict[int, int]:
     lefts = sorted(left)
     rights = sorted(set().union(*left.values()))
     column = {v: at for at, v in enumerate(rights)}
-    rows = [at for at, v in enumerate(lefts) for _ in left[v]]
-    columns = [column[u] for v in lefts for u in left[v]]
-    graph = csr_array(
-        ([1] * len(rows), (rows, columns)), shape=(len(lefts), len(rights))
-    )
+    # The graph routines of older scipy read 32-bit indices only.
+    rows = np.array([at for at, v in enumerate(lefts) for _ in left[v]], dtype=np.int32)
+    columns = np.array([column[u] for v in lefts for u in left[v]], dtype=np.int32)
+    ones = np.ones(len(rows), dtype=np.int8)
+    graph = csr_array((ones, (rows, columns)), shape=(len(lefts), len(rights)))
     mates = maximum_bipartite_matching(graph, perm_type="row")
     return {rights[c]: lefts[r] for c, r in enumerate(mates) if r >= 0}
 

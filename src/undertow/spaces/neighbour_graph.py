@@ -107,7 +107,8 @@ def neighbour_matrix(
         pairs = [(index[x], index[y]) for x, y in neighbour_pairs(domain, relation)]
     else:
         pairs = _related(listed, relation)
-    rows, columns = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    # The graph routines of older scipy read 32-bit indices only.
+    rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     n = len(listed)
     ones = np.ones(len(rows), dtype=np.int8)
     return csr_array((ones, (rows, columns)), shape=(n, n))

@@ -94,6 +94,7 @@ class RepeatedFamily(ChangeFamily):
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
         """Return the corner maximum, plus the capped columns at their largest."""
+        assert all(len(charge.columns) == 1 for charge in charges), "see mixes"
         free = [c for c in charges if c.columns[0] not in self.capped]
         fixed = [c for c in charges if c.columns[0] in self.capped]
         top = self.base.maximise([self._scaled(c) for c in free], coordinate=coordinate)

@@ -71,10 +71,10 @@ def scale(costs: Sequence[Exact]) -> Scaled:
     >>> scaled.numerators, scaled.denominator, scaled.infinite
     ([3, 2, 0], 6, [False, False, True])
     """
-    infinite = [cost == math.inf for cost in costs]
-    finite = [
-        Fraction(0) if gone else Fraction(cost)
-        for cost, gone in zip(costs, infinite, strict=True)
+    # Only the float infinity is not a rational number here.
+    infinite = [isinstance(cost, float) for cost in costs]
+    finite: list[int | Fraction] = [
+        0 if isinstance(cost, float) else cost for cost in costs
     ]
     denominator = 1
     for other in {cost.denominator for cost in finite}:

@@ -10,7 +10,15 @@ from itertools import accumulate
 from typing import Literal
 
 from undertow.privacy.exact import Exact
-from undertow.spaces.change import Change, ChangeFamily, Charge, Maximum, Row, totals
+from undertow.spaces.change import (
+    Change,
+    ChangeFamily,
+    Charge,
+    Maximum,
+    Row,
+    align,
+    totals,
+)
 from undertow.spaces.influence.reduction import Reduced
 from undertow.spaces.view import Degree
 
@@ -93,7 +101,7 @@ class NodeFamily(ChangeFamily):
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
         """Return the heaviest rewiring."""
-        whole, own = self._split(charges)
+        whole, own = self._split(align(charges, lambda j: self.columns[j].vertex))
         ends = {v: self._end_cost(held, coordinate) for v, held in own.items()}
         order = sorted(ends, key=lambda v: (-ends[v], v))
         order += self._bystanders(own)

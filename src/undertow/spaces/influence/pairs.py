@@ -32,6 +32,7 @@ from undertow.spaces.change import (
     FrontPoint,
     Maximum,
     Row,
+    align,
 )
 from undertow.spaces.influence.integers import Scaled, scale
 from undertow.spaces.influence.runs import listed
@@ -114,6 +115,7 @@ class PairFamily(ChangeFamily):
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
         """Return the largest cost of a pair, exact unless the work limit is met."""
+        charges = align(charges, lambda j: self.columns[j].members)
         priced = self._price(charges, coordinate)
         infinite = self._infinite_pair(charges, priced)
         if infinite is not None:

@@ -17,7 +17,21 @@ from undertow.privacy.exact import Exact
 from undertow.privacy.extended import ext_scale
 from undertow.spaces.base import Domain, Metric, View
 from undertow.spaces.change import Column, Setting
-from undertow.spaces.granularity import Attribute, FreeLunch, Group, Local, Trajectory
+from undertow.spaces.granularity import (
+    Attribute,
+    Bounded,
+    Edge,
+    Edit,
+    Event,
+    FreeLunch,
+    Group,
+    Local,
+    Node,
+    Trajectory,
+    Unbounded,
+    User,
+    WEvent,
+)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -64,6 +78,10 @@ _PLAIN: dict[str, tuple[type[View], ...]] = {
     "stream": (Identity, At, Window, Times, Users, Cells, Locations),
     "graph": (Identity, Degree, IncidentEdges, VertexPairs, CliqueCount),
 }
+
+
+# Looked up first: most columns are plain, and there may be very many of them.
+_PLAIN_UNITS = frozenset({Bounded, Edge, Edit, Event, Node, Unbounded, User, WEvent})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +150,15 @@ def reduce_column(column: Column, domain: Domain) -> Reduced:
     """
     column.view.require_domain(domain)
     start = Reduced(column.view, column.unit, column.setting)
+    if type(column.view) is At and type(column.unit) in _PLAIN_UNITS:
+        return start
     return _reduce_view(_reduce_unit(start, domain), domain)
 
 
 def _reduce_unit(column: Reduced, domain: Domain) -> Reduced:
     unit = column.unit
+    if type(unit) in _PLAIN_UNITS:
+        return column
     if isinstance(unit, ZeroMetric):
         return _then(replace(column, unit=FreeLunch()), ("cap", 0), faithful=True)
     if isinstance(unit, DiscreteMetric | Local | FreeLunch):
@@ -178,8 +200,8 @@ def _reduce_pullback(column: Reduced, unit: Pullback, domain: Domain) -> Reduced
 
 def _reduce_view(column: Reduced, domain: Domain) -> Reduced:
     view = column.view
-    if isinstance(view, _PLAIN.get(domain.kind, (Identity,))):
-        return _reduce_number(column, domain)
+    if type(view) in _PLAIN.get(domain.kind, (Identity,)):
+        return _reduce_number(column)
     if isinstance(view, Lipschitz | Clip | Truncate):
         view = Chain(Identity(), view)
     if not isinstance(view, Chain):
@@ -214,12 +236,13 @@ def _width(clip: Clip) -> Exact:
     return Fraction(clip.high) - Fraction(clip.low)
 
 
-def _reduce_number(column: Reduced, domain: Domain) -> Reduced:
+def _reduce_number(column: Reduced) -> Reduced:
     """Read norms of single numbers as absolute differences."""
-    number = isinstance(column.view, Degree) or (
-        isinstance(column.view, Select) and column.view.statistic == "count"
-    )
-    if number and isinstance(column.unit, LpNorm | Euclidean):
+    if type(column.unit) not in (LpNorm, Euclidean):
+        return column
+    view = column.view
+    counts = isinstance(view, Select) and view.statistic == "count"
+    if counts or isinstance(view, Degree):
         return replace(column, unit=AbsoluteDifference())
     return column
 

@@ -196,6 +196,8 @@ def _influence(domain: Rows, sight: _Sight, step: _Step) -> Exact:
         return 0
     by_position = sight.room > 1 or not sight.exact
     if by_position and sight.column.setting == "view":
+        if isinstance(sight.column.view, SortedPosition):
+            shown = _shown(domain, sight, None)  # another record takes the position
         return sight.column.finish(_shifted(sight, step, shown))
     return sight.column.finish(_moved(domain, sight, step.toggles, shown))
 
@@ -241,9 +243,7 @@ def _shifted(sight: _Sight, step: _Step, shown: int) -> Exact:
         return math.inf
     if isinstance(unit, Bounded | BoundedById | User):
         return shifts
-    if isinstance(unit, Attribute):
-        return shown if shifts == 1 else math.inf
-    return math.inf
+    return shifts * shown if isinstance(unit, Attribute) else math.inf
 
 
 def _everything(domain: Rows, sights: Sequence[_Sight]) -> ChangeFamily:
@@ -258,9 +258,12 @@ def _everything(domain: Rows, sights: Sequence[_Sight]) -> ChangeFamily:
         if seen and total:
             influences[j] = total
     row = Row(Change("all", "replace the whole data"), influences)
+    discrete = all(s.column.is_discrete for s in sights)
     additive = all(s.column.additive or s.column.is_discrete for s in sights)
     exact = all(s.exact and s.column.faithful for s in sights)
-    return listed([row], tight=additive and exact)
+    # Where rows can change and be absent, no one pair is the worst for every unit.
+    one_way = discrete or not (several and domain.free_ids)
+    return listed([row], tight=additive and exact and one_way)
 
 
 def _repeated(

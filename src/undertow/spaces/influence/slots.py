@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 from undertow.privacy.exact import Exact
-from undertow.spaces.change import Change, ChangeFamily, Charge, Maximum, Row
+from undertow.spaces.change import (
+    Change,
+    ChangeFamily,
+    Charge,
+    Maximum,
+    Row,
+    align,
+)
 from undertow.spaces.influence.integers import scale
 
 __all__ = ["SlotColumn", "TopFamily"]
@@ -100,7 +107,8 @@ class TopFamily(ChangeFamily):
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
         """Return the heaviest choice, and whether it attains the value."""
-        constant, one, both = self._prices(charges, coordinate)
+        aligned = align(charges, lambda j: self.columns[j].items)
+        constant, one, both = self._prices(aligned, coordinate)
         scaled = scale([constant, *one, *both])
         gone = sum(scaled.numerators) + 1  # heavier than all finite costs together
         weights = [

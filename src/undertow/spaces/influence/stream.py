@@ -31,6 +31,7 @@ from undertow.spaces.influence.stream_units import (
 )
 from undertow.spaces.influence.stream_users import UserKind, user_kinds
 from undertow.spaces.influence.stream_window import window_family
+from undertow.spaces.view import At
 
 __all__ = ["stream_family"]
 
@@ -56,7 +57,7 @@ def _family(
 ) -> ChangeFamily | None:
     if isinstance(target, Group):
         return _repeated(domain, target, plain)
-    sights = [stream_sight(_within_cap(c, target, domain), domain) for c in plain]
+    sights = _sights(domain, target, plain)
     if isinstance(target, Event):
         return _cells(domain, target, sights)
     if isinstance(target, WEvent):
@@ -72,6 +73,24 @@ def _family(
     if isinstance(target, FreeLunch):
         return _everything(domain, sights)
     return None
+
+
+def _sights(
+    domain: Stream, target: Granularity, plain: Sequence[Reduced]
+) -> list[StreamSight]:
+    """Return how the columns see the stream; single times are looked at once."""
+    alike: dict[tuple[object, ...], StreamSight] = {}
+    sights: list[StreamSight] = []
+    for column in plain:
+        view = column.view
+        if not isinstance(view, At):
+            sights.append(stream_sight(_within_cap(column, target, domain), domain))
+            continue
+        key = (column.unit, column.setting, column.steps, column.faithful)
+        if key not in alike:
+            alike[key] = stream_sight(_within_cap(column, target, domain), domain)
+        sights.append(alike[key].moved_to(view.time))
+    return sights
 
 
 def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced:

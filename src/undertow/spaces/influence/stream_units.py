@@ -26,10 +26,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from undertow.privacy.exact import Exact
 from undertow.spaces.base import Granularity, Metric
+from undertow.spaces.change import Setting
 from undertow.spaces.cover import interval_cover
 from undertow.spaces.domain import Stream
 from undertow.spaces.granularity import (
@@ -105,9 +106,17 @@ class StreamSight:
         """The unit of the plain column."""
         return self.column.unit
 
-    def sees_user(self, user: int) -> bool:
-        """Return whether the row of `user` is seen."""
-        return self.users is None or user in self.users
+    def moved_to(self, time: int) -> StreamSight:
+        """Return the same column at another single time."""
+        return StreamSight(
+            self.column,
+            self.users,
+            (time,),
+            self.values,
+            self.width,
+            self.regular,
+            self.cluster_count,
+        )
 
     def positions(self, chosen: Sequence[int]) -> Sequence[int]:
         """Return the times among `chosen` that are seen, as the unit counts them."""
@@ -164,11 +173,11 @@ class StreamSight:
         """Return the influence of one changed cell at each position, any users."""
         if not positions or not flags.weight:
             return 0
-        number, unit = len(positions), self.unit
-        if isinstance(unit, FreeLunch):
-            return self.column.finish(1)
+        number, unit = len(positions), self.column.unit
         if isinstance(unit, Event):
             return self.column.finish(self._events(number, flags))
+        if isinstance(unit, FreeLunch):
+            return self.column.finish(1)
         if isinstance(unit, WEvent) and not unit.single_user:
             return self.column.finish(interval_cover(positions, unit.w))
         if isinstance(unit, WEvent | LTrajectory):
@@ -263,26 +272,41 @@ def stream_sight(column: Reduced, domain: Stream) -> StreamSight:
         If the unit makes no sense on what the view shows.
     """
     view = column.view
-    image = view.image(domain)
-    where = domain if column.setting == "common" else image
-    assert isinstance(where, Stream)
-    if isinstance(column.unit, Granularity):
-        column.unit.require_domain(where)
     users: frozenset[int] | None = getattr(view, "users", None)
     times = getattr(view, "times", None)
-    values: frozenset[Hashable] | None = None
+    seen = range(domain.times) if times is None else sorted(times)
+    where, values = domain, None
     if isinstance(view, Locations):
-        values = frozenset(view.values)
-        if domain.values is not None:
-            assert isinstance(image, Stream)
-            values = frozenset(image.values or ())
-    everywhere = frozenset(domain.values or ())
+        where, values = _located(view, column.setting, domain)
+    if isinstance(column.unit, Granularity):
+        _require_fit(column, where, len(seen))
     return StreamSight(
         column,
         None if users is None or len(users) == domain.users else users,
-        range(domain.times) if times is None else sorted(times),
-        None if everywhere and values == everywhere else values,
+        seen,
+        values,
         domain.users if users is None else len(users),
         where.regular,
-        len(where.cluster_labels),
+        len(where.cluster_labels) if isinstance(column.unit, Element) else 0,
     )
+
+
+def _require_fit(column: Reduced, where: Stream, times: int) -> None:
+    unit = column.unit
+    assert isinstance(unit, Granularity)
+    if column.setting == "view" and times < where.times:
+        where = replace(where, times=times) if isinstance(unit, User) else where
+    unit.require_domain(where)
+
+
+def _located(
+    view: Locations, setting: Setting, domain: Stream
+) -> tuple[Stream, frozenset[Hashable] | None]:
+    """Return where the unit lives, and the locations that the view sees, if not all."""
+    image = view.image(domain)
+    assert isinstance(image, Stream)
+    where = domain if setting == "common" else image
+    if domain.values is None:
+        return where, frozenset(view.values)
+    values = frozenset(image.values or ())
+    return where, None if values == frozenset(domain.values) else values

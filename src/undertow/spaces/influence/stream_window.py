@@ -141,6 +141,10 @@ def _along(
         ]
         return _join((s, s + 1, value) for s, value in enumerate(values))
     first, final = sight.times[0], sight.times[-1]
+    if first == final:
+        value = influence((0,))
+        inside = max(first - w + 1, 0), min(first, last) + 1
+        return [(*inside, value)] if value else []
     most = min(w, len(sight.times))
     known = [influence(range(n)) for n in range(most + 1)]
     pieces: list[Run] = []

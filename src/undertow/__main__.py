@@ -1,0 +1,5 @@
+"""Run the command line with ``python -m undertow``."""
+
+from undertow.cli import main
+
+main()
