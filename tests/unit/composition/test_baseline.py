@@ -49,25 +49,6 @@ def test_the_baseline_is_never_below_the_composed_loss():
     assert sequential(windows, ut.WEvent(3)) == ut.Pure("6.6")
 
 
-def test_views_of_one_shape_but_different_reach_are_told_apart():
-    # Cell "c" has no records, because the attribute never takes that value.
-    domain = ut.Table(
-        ("c", "a", "b"), cell="d", attributes={"d": ("a", "b"), "age": (1, 2)}
-    )
-    plan = ut.Plan(
-        domain,
-        [
-            ut.Release(
-                c, ut.Pure(1), unit=ut.Unbounded(), view=ut.Select(c), setting="view"
-            )
-            for c in ("c", "a")
-        ],
-    )
-    report = plan.loss(ut.Unbounded())
-    assert report.loss == ut.Pure(1)
-    assert report.sequential == ut.Pure(1)
-
-
 def test_several_claims_count_once_each_at_their_cheapest():
     claims = (
         ut.Claim(ut.Pure(1), ut.Unbounded(), "common"),

@@ -38,13 +38,20 @@ def test_the_sentence_names_releases_change_pair_and_price_elsewhere():
 
 
 def test_many_culprits_are_counted():
-    plan = counts(("a", "b", "c"), ut.Pure(0))
-    everywhere = ut.Release(
-        "all", ut.Pure(0), unit=ut.BoundedById(), view=ut.Identity(), setting="view"
-    )
-    del everywhere  # a unit of another domain would be refused before composing
-    text = str(refusal(plan, ut.Unbounded()))
-    assert "got inf: 'a' cannot bound" in text
+    plan = counts(("a", "b"), ut.Pure(0))
+    for name in ("again", "and again"):
+        plan.add(
+            ut.Release(
+                name,
+                ut.Pure(0),
+                unit=ut.Bounded(),
+                view=ut.Select("a"),
+                setting="view",
+            )
+        )
+    text = str(refusal(plan, ut.Bounded()))
+    assert "'a' and 'b' and 2 more cannot bound" in text
+    assert "got inf: 'a' and 'again' and 1 more" in str(refusal(plan, ut.Unbounded()))
 
 
 def test_where_no_setting_helps_another_unit_is_advised():
