@@ -17,6 +17,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from support.labels import Labels
 from undertow.composition.finite import FiniteEngine, neighbour_pairs, specialise
 from undertow.composition.reciprocal import reciprocal_lower_bound
 from undertow.composition.release import Release
@@ -24,7 +25,6 @@ from undertow.composition.sequential import sequential
 from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.base import View
 from undertow.spaces.domain import FiniteDomain, Table
 from undertow.spaces.granularity import Bounded, Relation, Unbounded
 from undertow.spaces.metric import AbsoluteDifference, FunctionMetric
@@ -32,23 +32,6 @@ from undertow.spaces.view import Select
 
 SLACK = 1e-9  # float rounding of the tables
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0, 64.0)
-
-
-@dataclass(frozen=True)
-class Labels(View):
-    """Label number `database` of a list."""
-
-    labels: tuple[int, ...]
-    name: str = "labels"
-
-    def apply(self, database, domain):
-        return self.labels[database]
-
-    def image(self, domain):
-        return None
-
-    def require_domain(self, domain):
-        assert isinstance(domain, FiniteDomain)
 
 
 @dataclass(frozen=True)

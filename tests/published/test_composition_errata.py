@@ -16,7 +16,6 @@ import pytest
 from scipy.stats import norm
 
 from undertow.composition.common import (
-    Dependency,
     compose_common,
     minimum_privacy_approx,
 )
@@ -28,12 +27,13 @@ from undertow.composition.sequential import compose_zc
 from undertow.errors import IncompatiblePartitionError
 from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
+from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import Stream, Table
 from undertow.spaces.granularity import Bounded, Event, Unbounded, User
 from undertow.spaces.metric import Scaled
 from undertow.spaces.view import Identity, Select
 
-BUILT = Dependency("construction", "each count receives its block only")
+BUILT = Dependency(None, "construction", statement="each count receives its block only")
 FIXED = Table(("a", "b", "c"), values_per_cell=1, size=2)
 FREE = Table(("a", "b", "c"), values_per_cell=1, max_size=3)
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from undertow.composition.common import (
-    Dependency,
     compose_common_approx,
 )
 from undertow.composition.finite import (
@@ -53,6 +52,7 @@ from undertow.errors import InfiniteLossError
 from undertow.privacy.divergence import exact_loss_matrix
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.base import View
+from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import Graph, Rows, Stream, Table
 from undertow.spaces.granularity import (
     Bounded,
@@ -521,7 +521,9 @@ def test_T_8_3_approximate_compatible_blocks():
     assert profile.as_pair() == Approx("1.0", "1e-5")
 
 
-BUILT = Dependency("construction", "each count receives its own cohort only")
+BUILT = Dependency(
+    None, "construction", statement="each count receives its own cohort only"
+)
 
 
 def test_T_8_5_cohorts_at_distance_two_keep_their_own_distances():

@@ -3,8 +3,8 @@ r"""Choosing budgets: the least total noise within one composed loss.
 The composed loss is the largest of many linear functions of the budgets, one per change
 class, so "within the total" is a polytope; the variance of the noise is convex in the
 budgets. The optimum is found by cutting planes: solve with the classes seen so far, ask
-the engine which class is overdrawn most, add it, repeat. What is returned is feasible by
-exact arithmetic, whatever the solver did.
+the engine which class is overdrawn most, add it, repeat. What is returned is feasible
+by exact arithmetic, whatever the solver did.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_positive
 from undertow.composition.barrier import inverse_power_minimum
+from undertow.composition.headroom import loss_of
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release
-from undertow.errors import InfiniteLossError, NotionMismatchError
+from undertow.errors import InfiniteLossError, NotionMismatchError, PlanError
 from undertow.privacy.exact import Exact
 from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
 from undertow.spaces.base import Granularity
@@ -126,6 +127,10 @@ def allocate(
         raise NotionMismatchError(
             f"total must be a finite Pure, ZCDP or GDP loss, got {total}."
         )
+    if total == type(total).zero():
+        raise ValueError(f"total must be positive, got {total}.")
+    if not plan.releases:
+        raise PlanError("a plan must have at least one release to share, got none.")
     names = _unique_names(plan.releases)
     importance = _weights(names, weights)
     problem = _Problem(plan, target, total)
@@ -304,9 +309,8 @@ def _allocation(
     scales = [_scale(budget, total) for budget in budgets]
     doubled = 2.0 if isinstance(total, Pure) else 1.0  # Laplace variance is 2 b^2
     variance = doubled * float(np.sum(importance * np.square(scales)))
-    build = GDP.from_square if isinstance(total, GDP) else type(total)
     return Allocation(
-        losses={n: build(b) for n, b in zip(names, budgets, strict=True)},
+        losses={n: loss_of(total, b) for n, b in zip(names, budgets, strict=True)},
         scales=dict(zip(names, scales, strict=True)),
         total_variance=variance,
         gap=gap,

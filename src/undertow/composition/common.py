@@ -8,28 +8,24 @@ metric can give: that the mechanism reads nothing else.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from undertow._validate import check_choice
 from undertow.composition.finite_claims import at_distance, exact_distance
 from undertow.composition.parallel import CertificateLike, parallel_max
-from undertow.composition.sequential import ApproxTerm, ComposedMetric
-from undertow.errors import MismatchError, UnprovedDependencyError
-from undertow.privacy.exact import Exact
+from undertow.composition.sequential import ApproxTerm, ComposedMetric, exact_delta
+from undertow.errors import MismatchError
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Metric, View
+from undertow.spaces.dependency import Dependency, require_dependencies
 from undertow.spaces.metric import Quotient
 
 __all__ = [
     "CommonApprox",
-    "Dependency",
     "MinimumPrivacy",
     "best_common_bound",
     "compose_common",
@@ -38,55 +34,13 @@ __all__ = [
 ]
 
 Matrix = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """Why each release reads its view and nothing else.
-
-    Parameters
-    ----------
-    kind : {"construction", "attested"}
-        ``"construction"``: the mechanism is handed the view's value only.
-        ``"attested"``: a person vouches for it.
-    statement : str
-        What was built or attested; it goes into the report.
-    by : str
-        Who attests; needed for ``"attested"``.
-
-    Notes
-    -----
-    Thesis, Definition 4.9; paper, Definition IV.8. A mechanism that also reads a grand
-    total, a global maximum or a grid computed from the data does not depend on its
-    view alone.
-    """
-
-    kind: Literal["construction", "attested"]
-    statement: str
-    by: str = ""
-
-    def __post_init__(self) -> None:
-        check_choice(self.kind, "kind", choices=("construction", "attested"))
-        if not self.statement:
-            raise ValueError("statement must say what shows the dependency, got ''.")
-        if self.kind == "attested" and not self.by:
-            raise ValueError("by must name who attests the dependency, got ''.")
-
-
-def _require_dependency(dependency: Dependency | None) -> None:
-    if not isinstance(dependency, Dependency):
-        raise UnprovedDependencyError(
-            "dependency must show that each release reads only its view, got "
-            f"{type(dependency).__name__}; hand the mechanism the view alone, or give "
-            "Dependency('attested', ...).",
-            source="paper, Definition IV.8",
-        )
+Dependencies = Dependency | Sequence[Dependency]
 
 
 def compose_common(
     parts: Sequence[tuple[Metric, View]],
     *,
-    dependency: Dependency | None = None,
+    dependency: Dependencies | None = None,
     rule: Literal["sum", "root of squares"] = "sum",
 ) -> ComposedMetric:
     r"""Compose releases that are private on the whole domain and read only a view.
@@ -100,15 +54,15 @@ def compose_common(
     parts : sequence of (Metric, View)
         Per release, the metric in which it is private on the domain, and the view it
         depends on: the coarsest statistic it reads is the cheapest to declare.
-    dependency : Dependency
-        Why each release reads its view only.
+    dependency : Dependency or sequence of Dependency
+        Why each release reads its view only: one statement for all, or one each.
     rule : {"sum", "root of squares"}
         The first for pure losses; the second for Gaussian and root-zCDP metrics.
 
     Raises
     ------
     UnprovedDependencyError
-        Without `dependency`.
+        Without `dependency`, or with one about another view.
 
     Notes
     -----
@@ -119,7 +73,7 @@ def compose_common(
     log-ratios, Gaussian shifts and roots of zCDP coefficients add along chains.
     Approximate losses do not; see :func:`compose_common_approx`.
     """
-    _require_dependency(dependency)
+    require_dependencies(dependency, [view for _, view in parts])
     return ComposedMetric(tuple(Quotient(metric, view) for metric, view in parts), rule)
 
 
@@ -127,7 +81,7 @@ def best_common_bound(
     losses: Sequence[Loss],
     *,
     certificate: CertificateLike | None = None,
-    dependency: Dependency | None = None,
+    dependency: Dependencies | None = None,
 ) -> Loss:
     r"""Bound releases on a compatible partition, each private on the whole domain.
 
@@ -139,15 +93,15 @@ def best_common_bound(
         One per block, all of one notion, at the granularity of the certificate.
     certificate : CertificateLike
         That one change touches at most one block.
-    dependency : Dependency
-        Why each release reads its block only.
+    dependency : Dependency or sequence of Dependency
+        Why each release reads its block only: one statement for all, or one each.
 
     Raises
     ------
     IncompatiblePartitionError
         If one change can touch several blocks, or nobody showed that it cannot.
     UnprovedDependencyError
-        Without `dependency`.
+        Without `dependency`, or with one about another view.
 
     Notes
     -----
@@ -155,7 +109,7 @@ def best_common_bound(
     A step need not move a block by at most one step, as it must for mechanisms proved
     on their block (:func:`undertow.composition.parallel.parallel_max`).
     """
-    _require_dependency(dependency)
+    require_dependencies(dependency, [None] * len(losses))
     return parallel_max(losses, certificate=certificate, setting="common")
 
 
@@ -235,7 +189,7 @@ class CommonApprox:
 
 
 def compose_common_approx(
-    terms: Sequence[ApproxTerm], *, dependency: Dependency | None = None
+    terms: Sequence[ApproxTerm], *, dependency: Dependencies | None = None
 ) -> CommonApprox:
     r"""Compose approximate releases private on the domain that read only a view.
 
@@ -243,13 +197,13 @@ def compose_common_approx(
     ----------
     terms : sequence of ApproxTerm
         Stated on the whole domain, with the view each release depends on.
-    dependency : Dependency
-        Why each release reads its view only.
+    dependency : Dependency or sequence of Dependency
+        Why each release reads its view only: one statement for all, or one each.
 
     Raises
     ------
     UnprovedDependencyError
-        Without `dependency`.
+        Without `dependency`, or with one about another view.
 
     Notes
     -----
@@ -259,7 +213,7 @@ def compose_common_approx(
     :math:`(\varepsilon q, \delta [q]_\varepsilon)`. A term with its own delta function
     takes the best pair in the two fibres, and no chain.
     """
-    _require_dependency(dependency)
+    require_dependencies(dependency, [term.view for term in terms])
     return CommonApprox(tuple(terms))
 
 
@@ -281,13 +235,9 @@ def _common_loss(
     promises = (
         (
             exact_distance(term.metric, (one, two), domain=domain),
-            _precise(term.delta(one, two, domain)),
+            exact_delta(term, (one, two), domain=domain),
         )
         for one in fibres[first]
         for two in fibres[second]
     )
     return Approx.capped(*min(promises))
-
-
-def _precise(delta: Exact) -> Exact:
-    return delta if delta == math.inf else Fraction(delta)

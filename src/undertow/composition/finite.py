@@ -8,10 +8,6 @@ neighbours of the target granularity.
 
 from __future__ import annotations
 
-import heapq
-import itertools
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -29,14 +25,13 @@ from undertow.composition.finite_claims import (
     plain,
     require_claim,
 )
+from undertow.composition.finite_column import Column, PullbackColumn, QuotientColumn
 from undertow.composition.sequential import sequential
 from undertow.errors import InfiniteLossError, VacuousGranularityError
 from undertow.privacy.conversion import convert
 from undertow.privacy.exact import Exact
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
-from undertow.spaces.domain import FiniteDomain
-from undertow.spaces.metric import Values, image_or_values
 
 __all__ = [
     "FiniteEngine",
@@ -119,7 +114,7 @@ class FiniteEngine:
         self.domain = domain
         claims = [claims_of(release) for release in self.releases]
         self.notion = meeting_notion([c.loss for c in some] for some in claims)
-        columns: dict[tuple[View, Metric, str], _Column] = {}
+        columns: dict[tuple[View, Metric, str], Column] = {}
         self._terms = tuple(
             tuple(
                 (self._column(release.view, claim, columns), plain(claim.loss))
@@ -134,12 +129,12 @@ class FiniteEngine:
         self,
         view: View,
         claim: ClaimLike,
-        columns: dict[tuple[View, Metric, str], _Column],
-    ) -> _Column:
+        columns: dict[tuple[View, Metric, str], Column],
+    ) -> Column:
         require_claim(claim)
         key = (view, claim.unit, claim.setting)
         if key not in columns:
-            kind = _Quotient if claim.setting == "common" else _Pullback
+            kind = QuotientColumn if claim.setting == "common" else PullbackColumn
             columns[key] = kind(view, claim.unit, self.domain)
         return columns[key]
 
@@ -284,112 +279,3 @@ def _maximum(losses: Sequence[Loss]) -> tuple[Loss, ApproxProfile | None]:
         profile = ApproxProfile.of(x for x in losses if isinstance(x, Approx))
         return profile.as_pair(), profile
     return max(losses, key=_size), None
-
-
-class _Column(ABC):
-    """The distance one claim is about; what is found once is kept."""
-
-    def __init__(self, view: View, unit: Metric, domain: Domain) -> None:
-        view.require_domain(domain)
-        self.view, self.unit, self.domain = view, unit, domain
-        self._seen: dict[Database, Database] = {}
-
-    @abstractmethod
-    def distance(self, pair: Pair) -> Exact:
-        """Return the distance between what the release sees of the two databases."""
-
-    def sees(self, database: Database) -> Database:
-        if database not in self._seen:
-            self._seen[database] = self.view.apply(database, self.domain)
-        return self._seen[database]
-
-
-class _Pullback(_Column):
-    """``d(f(D), f(E))``, with chains that stay inside the image of the view."""
-
-    def __init__(self, view: View, unit: Metric, domain: Domain) -> None:
-        super().__init__(view, unit, domain)
-        self.image = image_or_values(view, domain)
-        if isinstance(unit, Granularity):
-            if isinstance(self.image, Values):
-                self.image = self._values()
-            unit.require_domain(self.image)
-        self._known: dict[frozenset[Database], Exact] = {}
-
-    def _values(self) -> Domain:
-        values = dict.fromkeys(self.sees(x) for x in self.domain.databases())
-        return FiniteDomain(tuple(values))
-
-    def distance(self, pair: Pair) -> Exact:
-        images = self.sees(pair[0]), self.sees(pair[1])
-        if images[0] == images[1]:
-            return 0
-        key = frozenset(images)
-        if key not in self._known:
-            self._known[key] = exact_distance(self.unit, images, domain=self.image)
-        return self._known[key]
-
-
-class _Quotient(_Column):
-    """The quotient of the unit by the fibres of the view: shortest chain of classes."""
-
-    def __init__(self, view: View, unit: Metric, domain: Domain) -> None:
-        super().__init__(view, unit, domain)
-        self._fibres: dict[Database, list[Database]] = {}
-        for database in domain.databases():
-            self._fibres.setdefault(self.sees(database), []).append(database)
-        if isinstance(unit, Granularity):
-            unit.require_domain(domain)
-        self._from: dict[Database, dict[Database, Exact]] = {}
-        self._steps: dict[Database, dict[Database, Exact]] = {}
-
-    def distance(self, pair: Pair) -> Exact:
-        source, goal = self.sees(pair[0]), self.sees(pair[1])
-        if source not in self._from:
-            self._from[source] = self._shortest(source)
-        return self._from[source].get(goal, math.inf)
-
-    def _shortest(self, source: Database) -> dict[Database, Exact]:
-        best: dict[Database, Exact] = {source: 0}
-        ticket = itertools.count()  # labels need not be comparable
-        queue: list[tuple[Exact, int, Database]] = [(0, next(ticket), source)]
-        done: set[Database] = set()
-        while queue:
-            length, _, label = heapq.heappop(queue)
-            if label in done:
-                continue
-            done.add(label)
-            for other, step in self._steps_from(label).items():
-                if length + step < best.get(other, math.inf):
-                    best[other] = length + step
-                    heapq.heappush(queue, (length + step, next(ticket), other))
-        return best
-
-    def _steps_from(self, label: Database) -> dict[Database, Exact]:
-        if label not in self._steps:
-            measure = (
-                self._neighbour_steps
-                if isinstance(self.unit, Granularity)
-                else self._metric_steps
-            )
-            self._steps[label] = measure(label)
-        return self._steps[label]
-
-    def _neighbour_steps(self, label: Database) -> dict[Database, Exact]:
-        assert isinstance(self.unit, Granularity)
-        return {
-            self.sees(neighbour): 1
-            for database in self._fibres[label]
-            for neighbour in self.unit.neighbours(database, self.domain)
-        }
-
-    def _metric_steps(self, label: Database) -> dict[Database, Exact]:
-        return {
-            other: min(
-                exact_distance(self.unit, (first, second), domain=self.domain)
-                for first in self._fibres[label]
-                for second in fibre
-            )
-            for other, fibre in self._fibres.items()
-            if other != label
-        }

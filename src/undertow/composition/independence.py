@@ -131,6 +131,13 @@ def conditional_law(
     p, law = _tables(joint, channel)
     check_index(target, "target", size=p.ndim)
     check_index(value, "value", size=p.shape[0])
+    for record, seen in (known or {}).items():
+        check_index(record, "known record", size=p.ndim)
+        check_index(seen, "known value", size=p.shape[0])
+        if record == target:
+            raise ValueError(
+                f"known must be about other records, got the target {target} itself."
+            )
     laws = _laws(p, law, target=target, known=tuple((known or {}).items()))
     if value not in laws:
         raise AssumptionError(
@@ -196,7 +203,8 @@ def _laws(
 
 
 def _log_ratio(ours: Array, theirs: Array) -> tuple[float, int]:
-    with np.errstate(divide="ignore"):
+    # An output impossible under both values is inf - inf here, and not looked at.
+    with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(ours > 0, np.log(ours) - np.log(theirs), -math.inf)
     output = int(np.argmax(ratio))
     return float(ratio[output]), output

@@ -13,7 +13,12 @@ from undertow.composition.query import blocks_of
 from undertow.composition.refusal import infinite_loss_error
 from undertow.composition.release import Release, Setting
 from undertow.composition.report import Report
-from undertow.composition.theorem import assumptions_of, theorems_of, warnings_of
+from undertow.composition.theorem import (
+    assumptions_of,
+    theorems_of,
+    verify_constants,
+    warnings_of,
+)
 from undertow.errors import MismatchError, PlanError
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Approx, Loss
@@ -79,10 +84,13 @@ class Plan:
         ------
         ValueError
             If the view names something the domain does not have.
+        FalsifiedClaimError
+            If a constant the view declares is false; checked on small domains.
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}.")
         release.view.require_domain(self._domain)
+        verify_constants(release, self._domain)
         self._releases.append(release)
 
     def followed_by(self, release: Release) -> Self:

@@ -163,6 +163,8 @@ def check_adaptive_step(
     VII.3 give back only the marginal outputs of the run, not the step for every input.
     """
     claimed = np.asarray(bound, dtype=float)
+    if not (claimed >= 0).all():
+        raise ValueError("bound must hold distances in [0, inf], got another entry.")
     found = []
     for output in declared:
         if output not in tables:
@@ -170,6 +172,11 @@ def check_adaptive_step(
                 f"tables must hold every declared output, got none for {output!r}."
             )
         losses = exact_loss_matrix(tables[output])
+        if losses.shape != claimed.shape:
+            raise MismatchError(
+                f"bound must have shape {losses.shape}, one row per database, got "
+                f"{claimed.shape}."
+            )
         excess = losses > claimed + _LOG_SLACK
         if excess.any():
             row, column = (int(i) for i in np.argwhere(excess)[0])

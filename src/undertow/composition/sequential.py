@@ -29,6 +29,7 @@ __all__ = [
     "compose_gauss",
     "compose_pure",
     "compose_zc",
+    "exact_delta",
     "sequential",
 ]
 
@@ -241,7 +242,12 @@ def _delta(term: ApproxTerm, pair: Pair, domain: Domain) -> Exact:
     first, second = (term.view.apply(database, domain) for database in pair)
     if first == second:
         return 0
-    delta = term.delta(first, second, image_or_values(term.view, domain))
+    return exact_delta(term, (first, second), domain=image_or_values(term.view, domain))
+
+
+def exact_delta(term: ApproxTerm, pair: Pair, *, domain: Domain) -> Exact:
+    """Return the delta of an ordered pair as an exact number in ``[0, inf]``."""
+    delta = term.delta(*pair, domain)
     if not delta >= 0:
         raise ValueError(f"delta must be in [0, inf], got {delta}.")
     return delta if delta == math.inf else Fraction(delta)

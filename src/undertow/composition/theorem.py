@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from undertow.composition.release import Release
-from undertow.spaces.base import Domain, Granularity
+from undertow.privacy.exact import format_up
+from undertow.spaces.base import Domain, Granularity, View
 from undertow.spaces.domain import Graph, Table
 from undertow.spaces.granularity import Bounded, Edit, Unbounded
-from undertow.spaces.view import Identity, Select
+from undertow.spaces.metric import image_or_values
+from undertow.spaces.sensitivity_check import verify_lipschitz
+from undertow.spaces.view import Chain, Identity, Lipschitz, Select
 
-__all__ = ["assumptions_of", "theorems_of", "warnings_of"]
+__all__ = ["assumptions_of", "theorems_of", "verify_constants", "warnings_of"]
+
+# A declared constant is checked on every pair of domains up to this size; beyond, it is
+# an assumption of the report.
+_CHECKED_DATABASES = 200
 
 # Statements of Guerra-Balboa (2026) are named "thesis", those of Guerra-Balboa,
 # Miranda-Pascual, Parra-Arnau and Strufe (2024) "paper".
@@ -89,7 +96,41 @@ def assumptions_of(releases: Sequence[Release], domain: Domain) -> tuple[str, ..
     facts = ["every stated loss holds, for every earlier output if steps are adaptive"]
     if any(claim.setting == "common" for r in releases for claim in r.claims):
         facts.append("every common-domain release reads nothing but its view")
-    return (*facts, *_declared_caps(domain))
+    declared = [_constant(r, domain) for r in releases]
+    found = dict.fromkeys(text for texts in declared for text in texts)
+    return (*facts, *_declared_caps(domain), *found)
+
+
+def verify_constants(release: Release, domain: Domain) -> None:
+    """Check the constants a view declares, where the domain is small enough.
+
+    Raises
+    ------
+    FalsifiedClaimError
+        With the pair that moves further than declared.
+    """
+    for view, source in _declaring(release.view, domain):
+        if source.count() <= _CHECKED_DATABASES:
+            verify_lipschitz(view, source)
+
+
+def _constant(release: Release, domain: Domain) -> list[str]:
+    """Return the declared constants that were not checked, in words."""
+    return [
+        f"{view.name} moves by at most {format_up(view.constant)} ({view.unit_to.name})"
+        f" per step ({view.unit_from.name}) (declared)"
+        for view, source in _declaring(release.view, domain)
+        if source.count() > _CHECKED_DATABASES
+    ]
+
+
+def _declaring(view: View, domain: Domain) -> Iterator[tuple[Lipschitz, Domain]]:
+    """Yield the parts of a view that declare a constant, with what they see."""
+    if isinstance(view, Lipschitz):
+        yield view, domain
+    elif isinstance(view, Chain):
+        yield from _declaring(view.first, domain)
+        yield from _declaring(view.second, image_or_values(view.first, domain))
 
 
 def _declared_caps(domain: Domain) -> list[str]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scipy.special import erfc, ndtri
+from scipy.special import erfc, erfinv, ndtri
 
 from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_choice
-from undertow.mechanisms.base import read_dimension
 from undertow.mechanisms.noise.draw import read_positive
+from undertow.mechanisms.values import read_dimension
 from undertow.privacy.exact import Number, exact, round_up
 
 __all__ = [
@@ -26,11 +26,13 @@ __all__ = [
     "laplace_accuracy",
     "laplace_confidence",
     "laplace_scale",
+    "log_ratio",
 ]
 
 # Covers the rounding of the logarithm, the square root and the normal quantile.
 _MARGIN = 1e-14
 _METHODS = ("exact", "tail")
+_LARGE = 10**300
 
 
 def laplace_scale(sensitivity: Number, epsilon: Number) -> float:
@@ -45,7 +47,7 @@ def laplace_scale(sensitivity: Number, epsilon: Number) -> float:
 
     Notes
     -----
-    Proposition 2.10 of Guerra-Balboa (2026). The loss recomputed from the returned
+    Definition 2.8 of Guerra-Balboa (2026). The loss recomputed from the returned
     scale is at most `epsilon`.
 
     Examples
@@ -73,7 +75,8 @@ def laplace_accuracy(scale: Number, beta: Number, *, k: int = 1) -> float:
 
     Notes
     -----
-    Exact for k = 1; a union bound for k > 1. Rounded up.
+    Proposition 2.10 of Guerra-Balboa (2026), exact for k = 1; a union bound for k > 1.
+    Rounded up.
 
     Examples
     --------
@@ -81,7 +84,7 @@ def laplace_accuracy(scale: Number, beta: Number, *, k: int = 1) -> float:
     2.995732273554
     """
     b, share = read_positive(scale, "scale"), _share(beta, k)
-    return inflate(float(b) * _log(1 / share), _MARGIN)
+    return inflate(float(b) * log_ratio(1 / share), _MARGIN)
 
 
 def laplace_confidence(scale: Number, alpha: Number, *, k: int = 1) -> float:
@@ -130,7 +133,8 @@ def gaussian_accuracy(
 
     Notes
     -----
-    The quantile is exact for k = 1. Rounded up.
+    Proposition 2.12 of Guerra-Balboa (2026). The quantile is exact for k = 1; for k > 1
+    a union bound. Rounded up.
 
     Examples
     --------
@@ -141,8 +145,8 @@ def gaussian_accuracy(
     """
     s, share = float(read_positive(sigma, "sigma")), _share(beta, k)
     if check_choice(method, "method", choices=_METHODS) == "tail":
-        return inflate(s * math.sqrt(2 * _log(2 / share)), _MARGIN)
-    return inflate(-s * float(ndtri(float(share) / 2)), _MARGIN)
+        return inflate(s * math.sqrt(2 * log_ratio(2 / share)), _MARGIN)
+    return inflate(s * _normal_quantile(share), _MARGIN)
 
 
 def gaussian_confidence(
@@ -209,6 +213,13 @@ def accuracy_interval(answer: Number, alpha: Number) -> tuple[float, float]:
     return -round_up(error - centre), round_up(centre + error)
 
 
+def _normal_quantile(share: Fraction) -> float:
+    """Return z with a two-sided normal tail of `share`."""
+    if share > Fraction(1, 2):  # the complement keeps its digits
+        return math.sqrt(2) * float(erfinv(float(1 - share)))
+    return -float(ndtri(float(share) / 2))
+
+
 def _share(beta: Number, k: int) -> Fraction:
     """Return beta / k: each coordinate's part of the failure probability."""
     total = exact(beta, "beta", at_most=1)
@@ -219,10 +230,12 @@ def _share(beta: Number, k: int) -> Fraction:
     return Fraction(total) / read_dimension(k)
 
 
-def _log(ratio: Fraction) -> float:
+def log_ratio(ratio: Fraction) -> float:
     """Return the logarithm of a number of at least 1, however large."""
     if ratio < 2:
         return math.log1p(float(ratio - 1))
+    if ratio < _LARGE:  # two logarithms would cancel
+        return math.log(float(ratio))
     return math.log(ratio.numerator) - math.log(ratio.denominator)
 
 

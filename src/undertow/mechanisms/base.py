@@ -9,55 +9,28 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._numeric import nudge_up
-from undertow.errors import InfiniteLossError, MismatchError
-from undertow.mechanisms.noise.draw import Draw, read_size
-from undertow.privacy.exact import Number, exact, sqrt_up
+from undertow.errors import MismatchError
+from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.values import Floats, plain, subtract, total
+from undertow.privacy.exact import Number
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Metric
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    DiscreteMetric,
-    Euclidean,
-    LpNorm,
-    Scaled,
-)
 
 __all__ = [
-    "PRECISE",
     "AdditiveMechanism",
     "ChoiceMechanism",
     "ChoiceSource",
-    "Floats",
     "Mechanism",
     "Support",
-    "decimal_up",
-    "norm_factor",
-    "plain",
-    "read_candidates",
-    "read_dimension",
-    "read_vector",
-    "subtract",
-    "to_decimal",
-    "total",
 ]
-
-Floats = float | NDArray[np.float64]
-"""A float for one output, an array for an array of outputs."""
-
-# Digits carried where a loss is a logarithm of rationals, and the absolute margin that
-# covers what their rounding and cancellation can lose.
-PRECISE = Context(prec=80)
-_MARGIN = Fraction(1, 10**50)
 
 
 class ChoiceSource(Protocol):
@@ -227,9 +200,9 @@ class ChoiceMechanism(Mechanism):
 
     def _position(self, output: Hashable) -> int:
         if output not in self.candidates:
+            # The label may be a private value, so the message does not show it.
             raise ValueError(
-                f"output must be one of the {len(self.candidates)} candidates, "
-                f"got {output!r}."
+                f"labels must be among the {len(self.candidates)} candidates."
             )
         return self.candidates.index(output)
 
@@ -238,163 +211,3 @@ class ChoiceMechanism(Mechanism):
         for place, index in enumerate(indices.tolist()):
             labels[place] = self.candidates[index]
         return Draw(labels, draw.simulated, draw.source)
-
-
-def read_dimension(dimension: int) -> int:
-    """Read the number of coordinates."""
-    count = read_size(dimension, "dimension")
-    if count == 0:
-        raise ValueError("dimension must be at least 1, got 0.")
-    return count
-
-
-def subtract(
-    output: ArrayLike, given: ArrayLike, *, dimension: int
-) -> NDArray[np.float64]:
-    """Return the noise that leads from `given` to each output."""
-    outputs, start = np.asarray(output, float), np.asarray(given, float)
-    if start.size != dimension or not np.isfinite(start).all():
-        raise MismatchError(
-            f"given must have {dimension} finite coordinates, got {start.size}."
-        )
-    if dimension > 1 and outputs.shape[-1:] != (dimension,):
-        raise MismatchError(
-            f"output must have {dimension} coordinates on its last axis, "
-            f"got shape {outputs.shape}."
-        )
-    return np.asarray(outputs - start.reshape(() if dimension == 1 else dimension))
-
-
-def total(logs: NDArray[np.float64], *, dimension: int) -> Floats:
-    """Add the logs of independent coordinates."""
-    return plain(logs if dimension == 1 else logs.sum(axis=-1))
-
-
-def plain(values: ArrayLike) -> Floats:
-    """Return a float for a single number, else the array."""
-    array = np.asarray(values, dtype=np.float64)
-    return float(array) if array.ndim == 0 else array
-
-
-def read_candidates(candidates: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
-    """Read distinct labels; a whole number n stands for the labels 0, ..., n - 1."""
-    if isinstance(candidates, int):
-        labels: tuple[Hashable, ...] = tuple(range(candidates))
-    else:
-        labels = tuple(candidates)
-    if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise ValueError(
-            "candidates must be at least two distinct labels, "
-            f"got {len(labels)} labels, {len(set(labels))} of them distinct."
-        )
-    return labels
-
-
-def read_vector(
-    values: Any, dimension: int, name: str, *, binary: bool = False
-) -> tuple[Fraction, ...]:
-    """Read `dimension` finite numbers exactly.
-
-    Floats are read as the decimals they show, or, if `binary`, as the binary fractions
-    they are: a lattice point stays a lattice point.
-    """
-    array = np.asarray(values, dtype=np.object_).ravel().tolist()
-    if len(array) != dimension:
-        raise MismatchError(
-            f"{name} must have {dimension} coordinates, got {len(array)}."
-        )
-    return tuple(_signed(value, name, binary) for value in array)
-
-
-def _signed(value: Any, name: str, binary: bool) -> Fraction:
-    if binary and isinstance(value, float) and math.isfinite(value):
-        return Fraction(value)
-    if isinstance(value, str):
-        negative, size = value.strip()[:1] == "-", exact(value.strip(" -"), name)
-    else:
-        negative = value < 0
-        size = exact(-value if negative else value, name)
-    if size == math.inf:
-        raise ValueError(f"{name} must be finite, got {value}.")
-    return -Fraction(size) if negative else Fraction(size)
-
-
-def norm_factor(metric: Metric, *, p: int, dimension: int) -> Fraction:
-    r"""Return the least c with :math:`\|x-y\|_p \le c\,d(x,y)` on real vectors.
-
-    Parameters
-    ----------
-    metric : Metric
-        `AbsoluteDifference` (one coordinate), `LpNorm`, `Euclidean`, or one of them
-        scaled.
-    p : int
-        Order of the norm the mechanism is private in: 1 or 2.
-    dimension : int
-        Number of coordinates k.
-
-    Raises
-    ------
-    InfiniteLossError
-        For the discrete metric: values one step apart may differ by any amount.
-    MismatchError
-        For a metric that does not compare vectors of numbers.
-
-    Notes
-    -----
-    :math:`\|z\|_p \le k^{1/p-1/q}\|z\|_q` for :math:`q \ge p`, with equality at the
-    all-ones vector, and :math:`\|z\|_p \le \|z\|_q` for :math:`q \le p`, with equality
-    at a unit vector. Irrational factors are rounded up.
-    """
-    if isinstance(metric, Scaled) and 0 < metric.factor < math.inf:
-        return norm_factor(metric.base, p=p, dimension=dimension) / Fraction(
-            metric.factor
-        )
-    if isinstance(metric, DiscreteMetric):
-        raise InfiniteLossError(
-            "metric must bound how far apart the given values are, got the discrete "
-            "metric, under which any two reals are neighbours; clip the values first "
-            "and state the loss in AbsoluteDifference or LpNorm.",
-            witness=(0, math.inf),
-            source="thesis, Remark A.4",
-        )
-    q = _order(metric, dimension)
-    if q <= p or dimension == 1:
-        return Fraction(1)
-    return _power_up(dimension, 1 / Fraction(p) - (0 if q == math.inf else 1 / q))
-
-
-def _order(metric: Metric, dimension: int) -> Any:
-    if isinstance(metric, LpNorm):
-        return metric.p if metric.p == math.inf else Fraction(metric.p)
-    if isinstance(metric, Euclidean):
-        return Fraction(2)
-    if isinstance(metric, AbsoluteDifference) and dimension == 1:
-        return Fraction(1)
-    raise MismatchError(
-        f"metric must compare vectors of {dimension} numbers, got {metric.name}; "
-        "use AbsoluteDifference for one coordinate, LpNorm or Euclidean for several."
-    )
-
-
-def _power_up(base: int, exponent: Fraction) -> Fraction:
-    if exponent == 1:
-        return Fraction(base)
-    if exponent == Fraction(1, 2):
-        return Fraction(sqrt_up(base))
-    return Fraction(nudge_up(float(base) ** float(exponent), 8))
-
-
-def to_decimal(value: Fraction) -> Decimal:
-    """Return `value` to 80 digits."""
-    return PRECISE.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-
-def decimal_up(value: Decimal) -> Fraction:
-    """Turn a loss computed to 80 digits into one that is at least the true loss.
-
-    Notes
-    -----
-    Sums, exponentials and logarithms of :class:`decimal.Decimal` are correctly rounded.
-    A chain of a few thousand of them on numbers below 1e20 loses less than 1e-50.
-    """
-    return max(Fraction(value) + _MARGIN, Fraction(0))

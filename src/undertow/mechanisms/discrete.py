@@ -7,161 +7,35 @@ Values and outputs are multiples of a step that is a power of two; with the defa
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erfcx, log_ndtr
 
-from undertow._numeric import exp_up, greatest_int, inflate, nudge_up
-from undertow.errors import AssumptionError, MismatchError
-from undertow.mechanisms.base import (
-    AdditiveMechanism,
-    Support,
-    norm_factor,
-    read_dimension,
-    read_vector,
+from undertow.errors import AssumptionError
+from undertow.mechanisms.gaussian_sum import (
+    delta_up,
+    far_ratios,
+    log_normaliser,
+    log_tail_smooth,
+    tail_ratios,
 )
-from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
-from undertow.mechanisms.noise.lattice import (
-    LatticeGaussian,
-    LatticeLaplace,
-    lattice_round,
-)
-from undertow.privacy.exact import Number, exact, round_down, round_up, sqrt_up
-from undertow.privacy.gaussian import gdp_delta
+from undertow.mechanisms.lattice_mechanism import LatticeMechanism, read_exponent
+from undertow.mechanisms.noise.draw import read_positive
+from undertow.mechanisms.noise.lattice import LatticeGaussian, LatticeLaplace
+from undertow.mechanisms.norm import norm_factor
+from undertow.mechanisms.values import read_dimension
+from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import ZCDP, Approx, Pure
 from undertow.spaces.base import Metric
 
 __all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism", "LatticeMechanism"]
 
-_MARGIN = 1e-12
 # Up to this sigma, in steps, tails are tabulated; above it the Euler-Maclaurin formula
 # is as accurate as double precision.
 _TABULATED = 4096
-# Most terms that an exact sum for delta may have.
-_LARGEST_SUM = 1 << 22
-
-
-class LatticeMechanism(AdditiveMechanism):
-    """Noise on the multiples of a power of two."""
-
-    __slots__ = ()
-    measure = "counting"
-    exponent: int
-
-    @abstractmethod
-    def _lattice(self) -> LatticeLaplace | LatticeGaussian:
-        """Return the sampler, in steps."""
-
-    @abstractmethod
-    def _log_mass(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log probability of a whole number of steps."""
-
-    @abstractmethod
-    def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log probability of at least `steps` steps, at least 1."""
-
-    @property
-    def step(self) -> Fraction:
-        """The step of the lattice."""
-        return Fraction(2) ** self.exponent
-
-    def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log probability of the noise; minus infinity off the lattice."""
-        steps = noise / float(self.step)
-        on_lattice = steps == np.rint(steps)
-        return np.where(on_lattice, self._log_mass(steps), -np.inf)
-
-    def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log probability of noise at most `noise`."""
-        steps = np.floor(noise / float(self.step))
-        below = steps < 0
-        tail = self._log_tail(np.where(below, -steps, steps + 1))
-        return np.where(below, tail, np.log1p(-np.exp(tail)))
-
-    def support(self, given: ArrayLike) -> Support:
-        """Return the lattice."""
-        return Support(step=self.step)
-
-    def confidence(self, alpha: Number) -> float:
-        """Return the probability of an error of at least `alpha`.
-
-        Exact for one coordinate, a union bound for several.
-        """
-        error = exact(alpha, "alpha")
-        if isinstance(alpha, float) and error != math.inf:
-            error = Fraction(alpha)  # a lattice point stays one
-        if error in (0, math.inf):
-            return 0.0 if error else 1.0
-        steps = math.ceil(error / self.step)
-        tail = float(self._log_tail(np.asarray(float(steps))))
-        return min(1.0, inflate(2 * self.dimension * math.exp(tail), _MARGIN))
-
-    def accuracy(self, beta: Number) -> float:
-        """Return the least error on the lattice reached with probability <= `beta`."""
-        share = exact(beta, "beta", at_most=1)
-        if share == 0:
-            raise ValueError("beta must be in (0, 1], got 0.")
-        if self.confidence(0) <= share:
-            return 0.0
-        steps = greatest_int(lambda m: self.confidence(m * self.step) > share) + 1
-        return round_up(steps * self.step)
-
-    def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
-        """Draw noisy values.
-
-        Parameters
-        ----------
-        values : array_like
-            Multiples of the step; with k > 1 coordinates, the last axis has length k.
-        source : NoiseSource, optional
-            Operating-system entropy by default.
-
-        Returns
-        -------
-        Draw
-            Integers if the step is 1, else floats that are exact multiples of it.
-
-        Raises
-        ------
-        MismatchError
-            If a value is off the lattice.
-        """
-        array = np.asarray(values)
-        rounded = lattice_round(array, self.exponent)
-        if not np.array_equal(rounded, np.ldexp(array.astype(float), -self.exponent)):
-            raise MismatchError(
-                f"values must be multiples of the step {self.step}; round them first, "
-                "or use LaplaceMechanism or GaussianMechanism, which round and charge "
-                "for it."
-            )
-        return self.sample_rounded(array, source=source)
-
-    def sample_rounded(
-        self, values: ArrayLike, *, source: NoiseSource | None = None
-    ) -> Draw:
-        """Round to the lattice, halves up, and draw; rounding may cost up to a step."""
-        array = np.asarray(values)
-        if self.dimension > 1 and array.shape[-1:] != (self.dimension,):
-            raise MismatchError(
-                f"values must have {self.dimension} coordinates on the last axis, "
-                f"got shape {array.shape}."
-            )
-        if self.exponent == 0:
-            return self._lattice().sample_steps(array, source=source)
-        return self._lattice().sample(array, source=source)
-
-    def _gaps(self, first: ArrayLike, second: ArrayLike) -> list[Fraction]:
-        x = read_vector(first, self.dimension, "first", binary=True)
-        y = read_vector(second, self.dimension, "second", binary=True)
-        if any(value % self.step for value in (*x, *y)):
-            raise MismatchError(f"values must be multiples of the step {self.step}.")
-        return [abs(a - b) for a, b in zip(x, y, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -195,7 +69,7 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
 
     def __init__(self, scale: Number, *, exponent: int = 0, dimension: int = 1) -> None:
         object.__setattr__(self, "scale", read_positive(scale, "scale"))
-        object.__setattr__(self, "exponent", _read_exponent(exponent))
+        object.__setattr__(self, "exponent", read_exponent(exponent))
         object.__setattr__(self, "dimension", read_dimension(dimension))
 
     def loss(self, metric: Metric) -> Pure:
@@ -235,7 +109,7 @@ class DiscreteGaussianMechanism(LatticeMechanism):
 
     Notes
     -----
-    :math:`\rho = \|x-y\|_2^2/2\sigma^2` in zCDP, Theorem 14 of [1]_. It is not
+    :math:`\rho = \|x-y\|_2^2/2\sigma^2` in zCDP [1]_. It is not
     Gaussian DP with :math:`\mu=\|x-y\|_2/\sigma`: its trade-off curve is piecewise
     linear. :meth:`approx_loss` is exact from its own law.
 
@@ -257,7 +131,7 @@ class DiscreteGaussianMechanism(LatticeMechanism):
 
     def __init__(self, sigma: Number, *, exponent: int = 0, dimension: int = 1) -> None:
         object.__setattr__(self, "variance", read_positive(sigma, "sigma") ** 2)
-        object.__setattr__(self, "exponent", _read_exponent(exponent))
+        object.__setattr__(self, "exponent", read_exponent(exponent))
         object.__setattr__(self, "dimension", read_dimension(dimension))
 
     @classmethod
@@ -306,7 +180,7 @@ class DiscreteGaussianMechanism(LatticeMechanism):
         -----
         With t steps between the values, delta is
         :math:`P[Z \ge c-t] - e^\varepsilon P[Z \ge c]` at the least integer
-        :math:`c \ge \varepsilon\sigma^2/t + t/2` (in steps), Theorem 7 of Canonne,
+        :math:`c \ge \varepsilon\sigma^2/t + t/2` (in steps), as in Canonne,
         Kamath and Steinke (2020); it grows with t because the law is log-concave. It is
         summed term by term, without cancellation; past 4 million terms it is bounded by
         the continuous curve plus the error of the midpoint rule,
@@ -328,7 +202,7 @@ class DiscreteGaussianMechanism(LatticeMechanism):
         if reach == math.inf:
             return Approx(budget, 1)
         t, variance = math.ceil(reach / self.step), self.variance / self.step**2
-        return Approx.capped(budget, _delta_up(variance, t, Fraction(budget)))
+        return Approx.capped(budget, delta_up(variance, t, Fraction(budget)))
 
     def _lattice(self) -> LatticeGaussian:
         return LatticeGaussian(self.exponent, 1, self.variance / self.step**2)
@@ -336,102 +210,17 @@ class DiscreteGaussianMechanism(LatticeMechanism):
     def _log_mass(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
         variance = self.variance / self.step**2
         return np.asarray(
-            -(steps**2) / (2 * float(variance)) - _log_normaliser(variance)
+            -(steps**2) / (2 * float(variance)) - log_normaliser(variance)
         )
 
     def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
         variance = self.variance / self.step**2
         if variance > _TABULATED**2:
-            return _log_tail_smooth(steps, float(variance))
-        table = _tail_ratios(variance)
+            return log_tail_smooth(steps, float(variance))
+        table = tail_ratios(variance)
         inside = np.minimum(steps, len(table) - 1).astype(np.int64)
         ratios = np.asarray(table[inside])
         far = steps >= len(table)
         if far.any():
-            ratios[far] = _far_ratios(steps[far], float(variance))
+            ratios[far] = far_ratios(steps[far], float(variance))
         return np.asarray(self._log_mass(steps) + np.log(ratios))
-
-
-def _read_exponent(exponent: int) -> int:
-    if isinstance(exponent, bool) or not isinstance(exponent, int):
-        raise TypeError(f"exponent must be an int, got {type(exponent).__name__}.")
-    if not -1074 <= exponent <= 970:
-        raise ValueError(f"exponent must be in -1074..970, got {exponent}.")
-    return exponent
-
-
-@lru_cache(maxsize=64)
-def _log_normaliser(variance: Fraction) -> float:
-    """Return the log of the sum of exp(-k^2 / 2 variance) over the integers."""
-    v = float(variance)
-    if v >= 9:  # by Poisson summation the rest is below exp(-18 pi^2)
-        return math.log(2 * math.pi * v) / 2
-    return math.log(math.fsum(math.exp(-k * k / (2 * v)) for k in range(-120, 121)))
-
-
-@lru_cache(maxsize=16)
-def _tail_ratios(variance: Fraction) -> NDArray[np.float64]:
-    """Return P[Z >= m] / P[Z = m] for m = 0, 1, ..., backwards from the far end."""
-    v = float(variance)
-    last = math.ceil(40 * math.sqrt(v)) + 2
-    ratio = float(_far_ratios(np.array([float(last)]), v)[0])
-    ratios = [ratio]
-    for m in range(last - 1, -1, -1):
-        ratio = 1 + math.exp(-(2 * m + 1) / (2 * v)) * ratio
-        ratios.append(ratio)
-    return np.array(ratios[::-1])
-
-
-def _far_ratios(steps: NDArray[np.float64], v: float) -> NDArray[np.float64]:
-    """Return P[Z >= m] / P[Z = m] past 40 sigma, where it has few terms."""
-    j = np.arange(math.ceil(math.sqrt(v)) + 40, dtype=np.float64)
-    terms = np.exp(-np.multiply.outer(steps, j) / v - j**2 / (2 * v))
-    return np.asarray(terms.sum(axis=-1))
-
-
-def _log_tail_smooth(
-    steps: NDArray[np.float64], variance: float
-) -> NDArray[np.float64]:
-    """Return log P[Z >= m] by the midpoint rule and its first correction."""
-    sigma = math.sqrt(variance)
-    x = (steps - 0.5) / sigma
-    hazard = math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2))
-    return np.asarray(log_ndtr(-x) + np.log1p(-x * hazard / (24 * variance)))
-
-
-def _delta_up(variance: Fraction, t: int, epsilon: Fraction) -> float:
-    """Return delta at integer distance t, rounded up."""
-    c = math.ceil(epsilon * variance / t + Fraction(t, 2))
-    v, first = float(variance), c - t
-    last = max(first, 0) + math.ceil(min(40 * math.sqrt(v), 800 * v / max(first, 1)))
-    if last - first > _LARGEST_SUM:
-        return _delta_smooth(variance, t, epsilon=epsilon, c=c)
-    # The terms are p(j) (1 - exp(epsilon - (2 j t + t^2) / 2v)) for j = k - t, and p(j)
-    # is taken relative to its largest value, so that no term underflows.
-    top = max(first, 0)
-    j = np.arange(first, last + 1, dtype=np.float64)
-    lead = float(epsilon - Fraction(2 * first * t + t * t) / (2 * variance))
-    gap = -np.expm1(np.minimum(lead - (j - first) * (t / v), 0.0))
-    terms = np.exp(-(j - top) * (j + top) / (2 * v)) * gap
-    height = -float(Fraction(top * top) / (2 * variance)) - _log_normaliser(variance)
-    total = math.fsum(terms.tolist())
-    nearest = math.exp(height + math.log(total)) if total else 0.0
-    return nudge_up(inflate(nearest, 2e-12))
-
-
-def _delta_smooth(variance: Fraction, t: int, *, epsilon: Fraction, c: int) -> float:
-    """Bound delta by the continuous curve and the error of the midpoint rule."""
-    sigma = math.sqrt(variance)
-    delta = gdp_delta(sqrt_up(Fraction(t * t) / variance), round_down(epsilon))
-    near, far = (c - t - 0.5) / sigma, (c - 0.5) / sigma
-    variation = _variation(near, Fraction(0)) + _variation(far, epsilon)
-    return inflate(delta + variation / (8 * float(variance)), _MARGIN)
-
-
-def _variation(start: float, log_weight: Fraction) -> float:
-    """Bound the variation of the weighted normal density's slope from `start` on."""
-    # It is start * density from 1 on, and 4 times the density at 1 over all reals.
-    if start < 1:
-        return 4 * exp_up(log_weight - Fraction(1, 2)) / math.sqrt(2 * math.pi)
-    height = exp_up(log_weight - Fraction(start) ** 2 / 2)
-    return start * height / math.sqrt(2 * math.pi)

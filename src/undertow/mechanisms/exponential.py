@@ -15,18 +15,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._numeric import inflate
 from undertow.errors import MismatchError
-from undertow.mechanisms.base import (
+from undertow.mechanisms.accuracy import log_ratio
+from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource
+from undertow.mechanisms.noise.draw import Draw, read_positive
+from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.norm import norm_factor
+from undertow.mechanisms.values import (
     PRECISE,
-    ChoiceMechanism,
-    ChoiceSource,
     decimal_up,
-    norm_factor,
     read_candidates,
     read_vector,
     to_decimal,
 )
-from undertow.mechanisms.noise.draw import Draw, read_positive
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
@@ -123,7 +123,8 @@ class ScoreMechanism(ChoiceMechanism):
         scores, error = self._scores(given), exact(alpha, "alpha")
         worse = [max(scores) - score >= error for score in scores]
         total = math.fsum(self.pmf(given)[np.array(worse)].tolist())
-        return min(1.0, inflate(total, 1e-12))
+        bound = inflate(total, 1e-12)
+        return min(1.0, max(bound, math.nextafter(0.0, 1.0)) if any(worse) else 0.0)
 
     def accuracy(self, beta: Number) -> float:
         r"""Return the regret reached with probability at most `beta`.
@@ -136,8 +137,7 @@ class ScoreMechanism(ChoiceMechanism):
         share = exact(beta, "beta", at_most=1)
         if share == 0:
             raise ValueError("beta must be in (0, 1], got 0.")
-        odds = len(self.candidates) / Fraction(share)
-        logs = math.log(odds.numerator) - math.log(odds.denominator)
+        logs = log_ratio(len(self.candidates) / Fraction(share))
         return inflate(logs / float(self.rate), 1e-13)
 
     def _scores(self, given: Any) -> tuple[Fraction, ...]:
@@ -172,7 +172,7 @@ class ExponentialMechanism(ScoreMechanism):
 
     Notes
     -----
-    Theorem 6 of [1]_. The loss of a pair is
+    Due to [1]_. The loss of a pair is
     :math:`\max_i |r(s_i-s'_i) - \ln(\sum_j e^{rs_j}/\sum_j e^{rs'_j})|`, exactly; it is
     at most :math:`r(\max_i(s_i-s'_i) - \min_i(s_i-s'_i))`, and epsilon per sensitivity
     is its supremum. Same law as the largest score plus Gumbel noise.
@@ -218,25 +218,21 @@ class ExponentialMechanism(ScoreMechanism):
         moves = self._pair(first, second)
         if max(moves) == min(moves):  # a common shift changes nothing
             return Pure.zero()
-        shift = self._log_sum(first, second)
-        ends = (to_decimal(max(moves)), to_decimal(min(moves)))
-        gaps = [PRECISE.abs(PRECISE.subtract(end, shift)) for end in ends]
+        top = self.rate * (max(self._scores(first)) - max(self._scores(second)))
+        ratio = PRECISE.subtract(self._log_sum(first), self._log_sum(second))
+        # The large numbers are subtracted as fractions, so that no digit is lost.
+        ends = (to_decimal(max(moves) - top), to_decimal(min(moves) - top))
+        gaps = [PRECISE.abs(PRECISE.subtract(end, ratio)) for end in ends]
         return Pure(min(decimal_up(max(gaps)), max(moves) - min(moves)))
 
-    def _log_sum(self, first: ArrayLike, second: ArrayLike) -> Decimal:
-        """Return the log of the ratio of the two normalising constants."""
-        logs = []
-        for given in (first, second):
-            scores = self._scores(given)
-            best = max(scores)
-            powers = (
-                PRECISE.exp(to_decimal(self.rate * (score - best))) for score in scores
-            )
-            total = Decimal(0)
-            for power in powers:
-                total = PRECISE.add(total, power)
-            logs.append(PRECISE.add(PRECISE.ln(total), to_decimal(self.rate * best)))
-        return PRECISE.subtract(logs[0], logs[1])
+    def _log_sum(self, given: ArrayLike) -> Decimal:
+        """Return the log of the sum of odds relative to the best score."""
+        scores = self._scores(given)
+        best, total = max(scores), Decimal(0)
+        for score in scores:
+            power = PRECISE.exp(to_decimal(self.rate * (score - best)))
+            total = PRECISE.add(total, power)
+        return PRECISE.ln(total)
 
     def _draw_index(self, scores: tuple[Fraction, ...], source: Any) -> int:
         """Propose uniformly, keep with probability exp(-r (best - score))."""

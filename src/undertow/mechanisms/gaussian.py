@@ -14,16 +14,12 @@ from scipy.special import log_ndtr
 from undertow._validate import check_choice
 from undertow.errors import UnboundedSensitivityError
 from undertow.mechanisms.accuracy import gaussian_accuracy, gaussian_confidence
-from undertow.mechanisms.base import (
-    AdditiveMechanism,
-    Support,
-    norm_factor,
-    read_dimension,
-    read_vector,
-)
+from undertow.mechanisms.base import AdditiveMechanism, Support
 from undertow.mechanisms.discrete import DiscreteGaussianMechanism
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
 from undertow.mechanisms.noise.lattice import LatticeGaussian
+from undertow.mechanisms.norm import norm_factor
+from undertow.mechanisms.values import read_dimension, read_vector
 from undertow.privacy.exact import Number, exact, round_down, sqrt_up
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import GDP, ZCDP, Approx
@@ -46,7 +42,7 @@ class GaussianMechanism(AdditiveMechanism):
     Notes
     -----
     :math:`(\|\cdot\|_2/\sigma)`-Gaussian private on :math:`\mathbb R^k`, exactly;
-    Proposition 2.12 of Guerra-Balboa (2026). What :meth:`sample` releases is the
+    Definition 2.11 of Guerra-Balboa (2026). What :meth:`sample` releases is the
     discrete Gaussian :attr:`released`, which is *not* Gaussian DP; its loss is stated
     by :meth:`released_loss` in zCDP.
 

@@ -12,16 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import UnboundedSensitivityError
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_confidence
-from undertow.mechanisms.base import (
-    AdditiveMechanism,
-    Support,
-    norm_factor,
-    read_dimension,
-    read_vector,
-)
+from undertow.mechanisms.base import AdditiveMechanism, Support
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
 from undertow.mechanisms.noise.lattice import LatticeLaplace
+from undertow.mechanisms.norm import norm_factor
+from undertow.mechanisms.values import read_dimension, read_vector
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
@@ -42,8 +38,8 @@ class LaplaceMechanism(AdditiveMechanism):
 
     Notes
     -----
-    :math:`(\|\cdot\|_1/b)`-private on :math:`\mathbb R^k`, exactly: Definition 2.8 and
-    Proposition 2.10 of Guerra-Balboa (2026). The law described is the continuous one,
+    :math:`(\|\cdot\|_1/b)`-private on :math:`\mathbb R^k`, exactly; Definition 2.8 of
+    Guerra-Balboa (2026). The law described is the continuous one,
     which no computer can draw from; what :meth:`sample` releases is :attr:`released`,
     the same noise on a lattice, and :meth:`released_loss` is what that costs.
 
@@ -105,7 +101,7 @@ class LaplaceMechanism(AdditiveMechanism):
         """Return the error reached with probability at most `beta`.
 
         Exact for one coordinate, a union bound for several. What is released errs by up
-        to half a step of the lattice more, below ``scale / 2**24``.
+        to one step of the lattice more, at most ``scale / 2**24``.
         """
         return laplace_accuracy(self.scale, beta, k=self.dimension)
 

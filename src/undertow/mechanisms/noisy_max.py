@@ -157,10 +157,13 @@ class NoisyMax(ScoreMechanism):
 def _permute_and_flip(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log law for score gaps."""
     t, weights = _unit_rule(len(gaps))
-    logs = np.log1p(-np.multiply.outer(t, np.exp(-gaps)))
-    # All factors but the candidate's own.
-    others = np.exp(logs.sum(axis=1, keepdims=True) - logs)
-    return np.asarray(np.log(weights @ others) - gaps)
+    mass, block = np.zeros(len(gaps)), max(1, _BLOCK // len(gaps))
+    for start in range(0, len(t), block):
+        part = slice(start, start + block)
+        logs = np.log1p(-np.multiply.outer(t[part], np.exp(-gaps)))
+        # All factors but the candidate's own.
+        mass += weights[part] @ np.exp(logs.sum(axis=1, keepdims=True) - logs)
+    return np.asarray(np.log(mass) - gaps)
 
 
 def _unit_rule(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

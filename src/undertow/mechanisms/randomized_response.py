@@ -19,16 +19,11 @@ from numpy.typing import NDArray
 
 from undertow._numeric import inflate
 from undertow.errors import MismatchError
-from undertow.mechanisms.base import (
-    PRECISE,
-    ChoiceMechanism,
-    ChoiceSource,
-    decimal_up,
-    read_candidates,
-)
+from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.exponential import exp_bracket
 from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.values import PRECISE, decimal_up, read_candidates
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
@@ -38,6 +33,7 @@ __all__ = ["RandomizedResponse"]
 
 # Bits of the odds e^-epsilon beyond its leading one.
 _PRECISION = 56
+_LARGEST = 10_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -49,7 +45,7 @@ class RandomizedResponse(ChoiceMechanism):
     candidates : sequence of hashable, or int
         The categories, at least two; a number n stands for 0, ..., n - 1.
     epsilon : int, float, str, Decimal or Fraction
-        Largest loss allowed; finite.
+        Largest loss allowed; at most 10000.
 
     Notes
     -----
@@ -86,6 +82,11 @@ class RandomizedResponse(ChoiceMechanism):
             raise ValueError(
                 "epsilon must be finite, got inf; to publish the category itself use "
                 "no mechanism."
+            )
+        if budget > _LARGEST:
+            raise ValueError(
+                f"epsilon must be at most {_LARGEST}, got one above; a lie is then "
+                "impossible in practice, and the exact odds do not fit the memory."
             )
         precision = _PRECISION + math.ceil(3 * budget / 2)  # log2(e) < 3/2
         object.__setattr__(self, "candidates", read_candidates(candidates))

@@ -23,6 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow._numeric import nudge_up
 from undertow.privacy.exact import round_up
 
 __all__ = [
@@ -132,7 +133,7 @@ class Composition:
             total += float(self.laplace_counts @ _laplace_cumulant(self.laplace, tilt))
         if self.counts.size:
             lengths = np.diff(self.starts, append=self.losses.size)
-            exponents = tilt * self.losses
+            exponents = np.where(self.masses > 0, tilt * self.losses, -np.inf)
             shift = np.maximum.reduceat(exponents, self.starts)
             terms = self.masses * np.exp(exponents - np.repeat(shift, lengths))
             logs = shift + np.log(np.add.reduceat(terms, self.starts))
@@ -217,7 +218,7 @@ def gather(parts: Sequence[tuple[Part, int]], *, reverse: bool) -> Composition:
 
 
 def _merged_infinity(masses: Sequence[tuple[Fraction, int]]) -> Fraction:
-    if any(mass >= 1 for mass, _ in masses):
+    if any(round_up(mass) >= 1 for mass, _ in masses):
         return Fraction(1)
     if not masses or (len(masses) == 1 and masses[0][1] == 1):
         return masses[0][0] if masses else Fraction(0)
@@ -226,9 +227,14 @@ def _merged_infinity(masses: Sequence[tuple[Fraction, int]]) -> Fraction:
 
 
 def _merged_mu(parts: Sequence[tuple[Part, int]]) -> float:
-    squares = [n * p.mu * p.mu for p, n in parts if isinstance(p, GaussianPart)]
-    # Two roundings a term, one for the sum, one for the root: below 4 units.
-    return math.sqrt(math.fsum(squares)) * (1 + 4 * 2.0**-53)
+    gaussian = [(p.mu, n) for p, n in parts if isinstance(p, GaussianPart)]
+    unit = max((mu for mu, _ in gaussian), default=0.0)
+    if not unit:
+        return 0.0
+    # In units of the largest, so that no square that matters underflows. Four
+    # roundings a term, halved by the root, and three more: below 6 units.
+    root = math.sqrt(math.fsum(n * (mu / unit) ** 2 for mu, n in gaussian))
+    return nudge_up(unit * root * (1 + 8 * 2.0**-53))
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ def sqrt_down(value: Exact) -> float:
     scaled = (value.numerator << (2 * shift)) // value.denominator
     root = round_down(Fraction(math.isqrt(scaled), 1 << shift))
     above = math.nextafter(root, math.inf)
+    if above == math.inf:
+        return root
     return above if Fraction(above) ** 2 <= value else root
 
 

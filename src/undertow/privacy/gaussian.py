@@ -40,6 +40,8 @@ __all__ = ["gaussian_sigma", "gdp_delta", "gdp_epsilon", "gdp_log_delta", "gdp_m
 _MARGIN = 2.0**-46
 _HALF_LOG_TWO_PI = math.log(2.0 * math.pi) / 2.0
 _NODES = 64
+# Below this 1 - e^{-mu s} is mu s to all digits, and is scaled from here.
+_SMALL_MU = 2.0**-100
 # Where x squared overflows, log(delta) is below minus half of the largest float.
 _LEAST_LOG = -math.nextafter(math.inf, 0.0) / 2.0
 
@@ -272,6 +274,9 @@ def _log_delta(mu: float, epsilon: float) -> float:
     x = _standardised(mu, epsilon)
     if x == math.inf:
         return -math.inf
+    scale = 0.0
+    if mu < _SMALL_MU:
+        scale, mu = math.log(mu) - math.log(_SMALL_MU), _SMALL_MU
     if mu < 0.5 * max(1.0, x):
         gap = _mills_gap_by_quadrature(x, mu)
     elif x >= 0:
@@ -282,7 +287,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
         return math.log1p(-(float(ndtr(x)) + density * _mills(x + mu)))
     if gap == 0:
         return -math.inf
-    return -x * x / 2.0 - _HALF_LOG_TWO_PI + math.log(gap)
+    return -x * x / 2.0 - _HALF_LOG_TWO_PI + math.log(gap) + scale
 
 
 def _standardised(mu: float, epsilon: float) -> float:

@@ -14,38 +14,46 @@ and epsilon is an upper bound of the truth.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from undertow.errors import AssumptionError, MismatchError
-from undertow.privacy._pld_fft import (
-    plan_for_delta,
-    plan_for_epsilon,
-    smallest_epsilon,
-    tilted_law,
+from undertow._numeric import keep_exact
+from undertow._validate import check_count
+from undertow.errors import AssumptionError
+from undertow.privacy._pld_answer import (
+    certified_delta,
+    certified_epsilon,
+    largest_loss,
+)
+from undertow.privacy._pld_atoms import (
+    approx_part,
+    discrete_laplace_part,
+    finite_parameter,
+    pmf_part,
+    tradeoff_weights,
 )
 from undertow.privacy._pld_grid import (
     AtomicPart,
-    Atoms,
     Composition,
-    FloatArray,
     GaussianPart,
     LaplacePart,
     Part,
     gather,
 )
-from undertow.privacy.exact import Exact, Number, exact, round_down, round_up
+from undertow.privacy.exact import (
+    Number,
+    exact,
+    round_up,
+)
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
 
 __all__ = ["PrivacyLossDistribution", "compose_distributions"]
 
-_UNIT = 2.0**-53
+_LARGEST_SHIFT = 10**7
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +119,13 @@ class PrivacyLossDistribution:
     @classmethod
     def from_gaussian(cls, mu: Number) -> Self:
         r"""Return the PLD of a :math:`\mu`-GDP mechanism, N(mu, 1) against N(0, 1)."""
-        value = _parameter(mu, "mu")
+        value = finite_parameter(mu, "mu")
         return cls(((GaussianPart(round_up(value)), 1),) if value else ())
 
     @classmethod
     def from_laplace(cls, epsilon: Number) -> Self:
         """Return the PLD of Laplace noise; `epsilon` is its shift over its scale."""
-        value = _parameter(epsilon, "epsilon")
+        value = finite_parameter(epsilon, "epsilon")
         return cls(((LaplacePart(round_up(value), value), 1),) if value else ())
 
     @classmethod
@@ -138,16 +146,11 @@ class PrivacyLossDistribution:
         Privacy* (2015): with probability delta the two laws are told apart for sure,
         otherwise randomized response is given.
         """
-        value = _parameter(epsilon, "epsilon")
+        value = finite_parameter(epsilon, "epsilon")
         infinity = Fraction(exact(delta, "delta", at_most=1))
         if value == 0 and infinity == 0:
             return cls()
-        top, finite = round_up(value), round_up(1 - infinity)
-        tail = math.exp(-top)
-        masses = np.array([tail, 1.0]) * (finite / (1 + tail))
-        atoms = Atoms(np.array([-top, top]), masses, infinity, value)
-        key = ("approx", value, infinity)
-        return cls(((AtomicPart(key, atoms, atoms, symmetric=True), 1),))
+        return cls(((approx_part(value, infinity), 1),))
 
     @classmethod
     def from_discrete_laplace(cls, epsilon: Number, *, sensitivity: int = 1) -> Self:
@@ -161,19 +164,16 @@ class PrivacyLossDistribution:
         sensitivity : int
             The shift s; with 1 the pair is randomized response.
         """
-        value, shift = _parameter(epsilon, "epsilon"), _count(sensitivity)
+        value = finite_parameter(epsilon, "epsilon")
+        shift = check_count(sensitivity, "sensitivity", minimum=0)
         if value == 0 or shift == 0:
             return cls()
-        x = np.arange(shift + 1, dtype=np.float64)
-        top = round_up(value)
-        rate = top / shift
-        masses = np.exp(-rate * x) / (1 + math.exp(-rate))
-        masses[1:-1] *= -math.expm1(-rate)
-        losses = top * (1 - 2 * x / shift)
-        losses[1:-1] += 8 * _UNIT * top  # the two ends are exact
-        atoms = Atoms(losses, masses, Fraction(0), value)
-        key = ("discrete laplace", value, shift)
-        return cls(((AtomicPart(key, atoms, atoms, symmetric=True), 1),))
+        if shift > _LARGEST_SHIFT:
+            raise ValueError(
+                f"sensitivity must be at most {_LARGEST_SHIFT}, got {shift}; use "
+                "from_pure with the same epsilon, which dominates it."
+            )
+        return cls(((discrete_laplace_part(value, shift), 1),))
 
     @classmethod
     def from_pmfs(cls, p: ArrayLike, q: ArrayLike) -> Self:
@@ -190,21 +190,8 @@ class PrivacyLossDistribution:
         MismatchError
             If the shapes differ.
         """
-        P, Q = _law(p, "p"), _law(q, "q")
-        if P.shape != Q.shape:
-            raise MismatchError(
-                f"p and q must have one shape, got {P.shape} and {Q.shape}."
-            )
-        if np.array_equal(P, Q):
-            return cls()
-        forward, backward = _ratio_atoms(P, Q), _ratio_atoms(Q, P)
-        part = AtomicPart(
-            ("pmfs", P.tobytes(), Q.tobytes()),
-            forward,
-            backward,
-            symmetric=_same_atoms(forward, backward),
-        )
-        return cls(((part, 1),))
+        part = pmf_part(p, q)
+        return cls() if part is None else cls(((part, 1),))
 
     @classmethod
     def from_tradeoff(cls, alpha: ArrayLike, beta: ArrayLike) -> Self:
@@ -222,14 +209,7 @@ class PrivacyLossDistribution:
         AssumptionError
             If the corners are not those of a trade-off function.
         """
-        a = np.asarray(alpha, dtype=np.float64)
-        b = np.asarray(beta, dtype=np.float64)
-        _check_tradeoff(a, b)
-        # Type I error is spent under P: a segment is an outcome of P-mass d(alpha)
-        # and Q-mass -d(beta); what f(0) lacks to 1 is Q-mass where P has none.
-        p = np.concatenate([[0.0], np.diff(a)])
-        q = np.concatenate([[1.0 - b[0]], -np.diff(b)])
-        return cls.from_pmfs(p, np.maximum(q, 0.0))
+        return cls.from_pmfs(*tradeoff_weights(alpha, beta))
 
     @classmethod
     def from_loss(cls, loss: Loss) -> Self:
@@ -259,7 +239,7 @@ class PrivacyLossDistribution:
     @property
     def max_loss(self) -> float:
         """The epsilon at which delta falls to the mass of infinite loss."""
-        return max(round_up(_largest_loss(side)) for side in self._directions())
+        return max(round_up(largest_loss(side)) for side in self._directions())
 
     def compose(self, *others: PrivacyLossDistribution) -> Self:
         """Return the PLD of this and the others together. O(parts)."""
@@ -267,7 +247,7 @@ class PrivacyLossDistribution:
 
     def self_compose(self, n: int) -> Self:
         """Return the PLD of `n` runs. O(parts)."""
-        times = _count(n)
+        times = check_count(n, "n", minimum=0)
         parts = tuple((part, count * times) for part, count in self.parts)
         return replace(self, parts=parts if times else ())
 
@@ -281,7 +261,10 @@ class PrivacyLossDistribution:
         (0.337834712, 0.0)
         """
         value = exact(epsilon, "epsilon")
-        return max(self._delta(side, value) for side in self._directions())
+        return max(
+            certified_delta(side, value, tolerance=self.tolerance, step=self.step)
+            for side in self._directions()
+        )
 
     def epsilon(self, delta: Number) -> float:
         r"""Return an upper bound of the least epsilon at `delta`.
@@ -289,36 +272,19 @@ class PrivacyLossDistribution:
         Infinite if `delta` is below the mass of infinite loss.
         """
         value = Fraction(exact(delta, "delta", at_most=1))
-        return max(self._epsilon(side, value) for side in self._directions())
+        return max(
+            certified_epsilon(side, value, tolerance=self.tolerance, step=self.step)
+            for side in self._directions()
+        )
 
     def loss(self, delta: Number) -> Approx:
         r"""Return the :math:`(\varepsilon, \delta)` loss at the given delta."""
-        return Approx(self.epsilon(delta), delta)
+        return Approx(keep_exact(self.epsilon(delta)), delta)
 
     def _directions(self) -> Iterator[Composition]:
         yield gather(self.parts, reverse=False)
         if any(isinstance(p, AtomicPart) and not p.symmetric for p, _ in self.parts):
             yield gather(self.parts, reverse=True)
-
-    def _delta(self, side: Composition, epsilon: Exact) -> float:
-        if side.infinity >= 1 or epsilon >= _largest_loss(side):
-            return round_up(side.infinity)
-        value = round_down(epsilon)
-        plan = plan_for_epsilon(side, value, tolerance=self.tolerance, step=self.step)
-        return tilted_law(side, plan).delta(value)
-
-    def _epsilon(self, side: Composition, delta: Fraction) -> float:
-        most = round_up(_largest_loss(side))
-        if delta >= 1 or most == 0:
-            return 0.0 if delta >= side.infinity else math.inf
-        if delta <= side.infinity:
-            return most if delta == side.infinity else math.inf
-        target = round_down(delta)
-        plan, guess = plan_for_delta(
-            side, target, tolerance=self.tolerance, step=self.step
-        )
-        law = tilted_law(side, plan)
-        return smallest_epsilon(law, target, guess=guess, most=most)
 
 
 def compose_distributions(
@@ -364,83 +330,12 @@ def _merged(
 ) -> tuple[tuple[Part, int], ...]:
     counts: dict[Part, int] = {}
     for distribution in distributions:
+        if not isinstance(distribution, PrivacyLossDistribution):
+            raise TypeError(
+                "every part must be a PrivacyLossDistribution, got "
+                f"{type(distribution).__name__}; build it with from_loss or another "
+                "from_ method."
+            )
         for part, count in distribution.parts:
             counts[part] = counts.get(part, 0) + count
     return tuple(counts.items())
-
-
-def _largest_loss(side: Composition) -> Exact:
-    return math.inf if side.mu or side.infinity >= 1 else side.largest
-
-
-def _parameter(value: Number, name: str) -> Fraction:
-    number = exact(value, name)
-    if number == math.inf:
-        raise ValueError(
-            f"{name} must be finite, got inf; an unlimited loss has delta 1 at every "
-            "epsilon, which is from_approx(0, 1)."
-        )
-    return Fraction(number)
-
-
-def _count(n: int) -> int:
-    count = operator.index(n)
-    if count < 0:
-        raise ValueError(f"a number of times must be non-negative, got {count}.")
-    return count
-
-
-def _law(weights: ArrayLike, name: str) -> FloatArray:
-    law = np.array(weights, dtype=np.float64)
-    if law.ndim != 1 or not law.size or not np.all(np.isfinite(law) & (law >= 0)):
-        raise ValueError(
-            f"{name} must be a non-empty vector of finite non-negative weights, "
-            f"got an array of shape {law.shape}."
-        )
-    total = math.fsum(law)
-    if abs(total - 1) > 1e-9:
-        raise ValueError(f"{name} must sum to 1 within 1e-9, got {total}.")
-    return law / total
-
-
-def _ratio_atoms(P: FloatArray, Q: FloatArray) -> Atoms:
-    both = (P > 0) & (Q > 0)
-    log_p, log_q = np.log(P[both]), np.log(Q[both])
-    # Rounded up by more than the logarithms can err.
-    losses = log_p - log_q + 8 * _UNIT * (1 + np.abs(log_p) + np.abs(log_q))
-    infinity = Fraction(math.fsum(P[Q == 0]) * (1 + 4 * _UNIT))
-    largest = Fraction(float(losses.max())) if losses.size else Fraction(0)
-    return Atoms(losses, P[both], min(infinity, Fraction(1)), largest)
-
-
-def _same_atoms(left: Atoms, right: Atoms) -> bool:
-    def ordered(atoms: Atoms) -> FloatArray:
-        order = np.lexsort((atoms.masses, atoms.losses))
-        return np.stack([atoms.losses[order], atoms.masses[order]])
-
-    same_shape = left.losses.shape == right.losses.shape
-    return (
-        same_shape
-        and left.infinity == right.infinity
-        and np.array_equal(ordered(left), ordered(right))
-    )
-
-
-def _check_tradeoff(a: FloatArray, b: FloatArray) -> None:
-    if a.ndim != 1 or a.shape != b.shape or a.size < 2:
-        raise MismatchError(
-            "alpha and beta must be vectors of one length of at least 2, "
-            f"got shapes {a.shape} and {b.shape}."
-        )
-    faults = (
-        (a[0] == 0 and a[-1] == 1 and bool(np.all(np.diff(a) > 0)), "alpha increasing"),
-        (b[-1] == 0 and b[0] <= 1 and bool(np.all(np.diff(b) <= 0)), "beta decreasing"),
-        (bool(np.all(np.diff(np.diff(b) / np.diff(a)) >= -1e-12)), "a convex curve"),
-        (bool(np.all(b <= 1 - a + 1e-12)), "a curve below 1 - alpha"),
-    )
-    missing = [wanted for holds, wanted in faults if not holds]
-    if missing:
-        raise AssumptionError(
-            "alpha and beta must be the corners of a trade-off function from alpha = 0 "
-            f"to (1, 0): not {', not '.join(missing)}; take the convex hull first."
-        )

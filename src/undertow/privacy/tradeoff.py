@@ -22,9 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from undertow._numeric import inflate, nudge_down, nudge_up
+from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_count, check_non_negative, check_probability
 from undertow.privacy.gaussian import gdp_delta
+from undertow.privacy.tradeoff_attack import (
+    attack_epsilon_bound,
+    attack_mu_bound,
+    refutes,
+)
 from undertow.privacy.tradeoff_base import (
     DEFAULT_KNOTS,
     PiecewiseLinearTradeOff,
@@ -51,8 +56,6 @@ __all__ = [
 # Raises values computed with a handful of rounded operations.
 _MARGIN = 2.0**-48
 _TOLERANCE = 1e-12
-# Lowers bounds read from an attack, by several times their rounding errors.
-_ATTACK_SLACK = 2.0**-47
 
 
 class _SymmetricTradeOff(TradeOff):
@@ -119,9 +122,7 @@ class ApproxTradeOff(_SymmetricTradeOff):
         if self._epsilon == math.inf:
             return np.zeros_like(level)
         kept = 1.0 - self._delta
-        with np.errstate(divide="ignore", over="ignore"):
-            steep = kept - np.exp(np.log(level) + self._epsilon)
-        steep = np.where(level == 0, kept, steep)
+        steep = kept - _grown(level, self._epsilon)
         flat = math.exp(-self._epsilon) * (kept - level)
         return np.maximum(0.0, np.maximum(steep, flat))
 
@@ -274,8 +275,8 @@ class LaplaceTradeOff(_SymmetricTradeOff):
         if self._mu == math.inf:
             return np.zeros_like(level)
         decay = math.exp(-self._mu)
+        steep = 1.0 - _grown(level, self._mu)
         with np.errstate(divide="ignore", over="ignore"):
-            steep = 1.0 - np.exp(np.log(level) + self._mu)
             middle = decay / (4.0 * level)
         outer = np.where(level > 0.5, decay * (1.0 - level), middle)
         return np.asarray(np.where(2.0 * level < decay, steep, outer), dtype=float)
@@ -293,6 +294,13 @@ class LaplaceTradeOff(_SymmetricTradeOff):
         """Return the function of `n` times mu."""
         n = check_count(n, "n", minimum=0)
         return LaplaceTradeOff(nudge_up(n * self._mu) if n > 1 else n * self._mu)
+
+
+def _grown(level: FloatArray, exponent: float) -> FloatArray:
+    """Return level times e^exponent; in two halves, which overflow only past 1."""
+    half = math.exp(min(exponent / 2.0, 709.0))
+    with np.errstate(over="ignore"):
+        return level * half * half
 
 
 def tradeoff_from_pmfs(p: ArrayLike, q: ArrayLike) -> PiecewiseLinearTradeOff:
@@ -330,75 +338,3 @@ def tradeoff_from_pmfs(p: ArrayLike, q: ArrayLike) -> PiecewiseLinearTradeOff:
             f"p and q must have one length, got {sizes[0]} and {sizes[1]}."
         )
     return PiecewiseLinearTradeOff.from_atoms(atoms_of(*masses))
-
-
-def refutes(f: TradeOff, *, tpr: float, fpr: float) -> bool:
-    """Return whether an attack with these exact rates disproves `f`-DP.
-
-    Parameters
-    ----------
-    f : TradeOff
-        The claim.
-    tpr, fpr : float
-        True and false positive rate of the attack; population values, so that sampled
-        ones must first be replaced by confidence limits.
-
-    Notes
-    -----
-    Any test has TPR at most 1 - f(FPR); an excess below 1e-12 is not counted.
-
-    Examples
-    --------
-    >>> refutes(GaussianTradeOff(1.0), tpr=0.5, fpr=0.1)
-    True
-    """
-    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
-    return tpr > 1.0 - float(f(fpr)) + _TOLERANCE
-
-
-def attack_epsilon_bound(*, tpr: float, fpr: float, delta: float = 0.0) -> float:
-    r"""Return the least epsilon compatible with an attack, rounded down.
-
-    Notes
-    -----
-    :math:`\varepsilon \ge \ln((\mathrm{TPR}-\delta)/\mathrm{FPR})`, and the same for
-    the complementary test, :math:`\ln((1-\mathrm{FPR}-\delta)/(1-\mathrm{TPR}))`.
-
-    Examples
-    --------
-    >>> round(attack_epsilon_bound(tpr=0.5, fpr=0.1), 12)
-    1.609437912434
-    """
-    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
-    delta = check_probability(delta, "delta")
-    return max(_log_ratio(tpr - delta, fpr), _log_ratio(1.0 - fpr - delta, 1.0 - tpr))
-
-
-def attack_mu_bound(*, tpr: float, fpr: float) -> float:
-    r"""Return the least mu compatible with an attack, rounded down.
-
-    Notes
-    -----
-    :math:`\mu \ge \Phi^{-1}(\mathrm{TPR}) - \Phi^{-1}(\mathrm{FPR})`.
-
-    Examples
-    --------
-    >>> round(attack_mu_bound(tpr=0.5, fpr=0.1), 12)
-    1.281551565545
-    """
-    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
-    if tpr <= fpr:
-        return 0.0
-    upper, lower = float(ndtri(tpr)), float(ndtri(fpr))
-    slack = _ATTACK_SLACK * (1.0 + abs(upper) + abs(lower))
-    if math.isinf(slack):
-        return math.inf
-    return max(0.0, upper - lower - slack)
-
-
-def _log_ratio(numerator: float, denominator: float) -> float:
-    if numerator <= denominator:
-        return 0.0
-    if denominator == 0:
-        return math.inf
-    return max(0.0, nudge_down(math.log(numerator / denominator) - _ATTACK_SLACK))

@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from undertow._numeric import inflate
 from undertow._validate import check_count, check_non_negative
+from undertow.privacy.tradeoff_chain import chained
 from undertow.privacy.tradeoff_numeric import (
     Atoms,
     FloatArray,
@@ -35,8 +35,6 @@ __all__ = [
 DEFAULT_KNOTS = 1024
 """Pieces of a trade-off function that has no closed form."""
 
-# Rounding errors of sums of up to a million masses stay below this.
-_MARGIN = 2.0**-43
 _TOLERANCE = 1e-12
 
 
@@ -163,8 +161,7 @@ class PiecewiseLinearTradeOff(TradeOff):
 
     def delta(self, epsilon: float) -> float:
         """Return delta at `epsilon`, rounded up."""
-        nearest = self.atoms.delta(check_non_negative(epsilon, "epsilon"))
-        return min(1.0, inflate(nearest, _MARGIN))
+        return min(1.0, self.atoms.delta(check_non_negative(epsilon, "epsilon")))
 
     def inverse(self) -> PiecewiseLinearTradeOff:
         """Return the trade-off function of the pair in the other order."""
@@ -191,16 +188,9 @@ class PiecewiseLinearTradeOff(TradeOff):
             return _no_distinction()
         for _ in range(n - 1):
             assert isinstance(result, PiecewiseLinearTradeOff)
-            result = self._after(result)
+            atoms = chained(result.atoms, self.atoms)
+            result = PiecewiseLinearTradeOff.from_atoms(atoms)
         return result
-
-    def _after(self, first: PiecewiseLinearTradeOff) -> PiecewiseLinearTradeOff:
-        """Return self(1 - first): what `self` promises one chain further."""
-        rising = np.append(True, np.diff(first.betas) < 0)
-        heights, places = 1.0 - first.betas[rising], first.alphas[rising]
-        inner = self.alphas[(self.alphas >= heights[0]) & (self.alphas <= 1.0)]
-        alphas = np.union1d(first.alphas, np.interp(inner, heights, places))
-        return _through(alphas, self(1.0 - first(alphas)))
 
     def __repr__(self) -> str:
         return f"PiecewiseLinearTradeOff({len(self.alphas)} corners)"

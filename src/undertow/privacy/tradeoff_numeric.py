@@ -20,7 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow._numeric import inflate
+
 __all__ = [
+    "ROUNDING",
     "Atoms",
     "FloatArray",
     "atoms_of",
@@ -39,32 +42,44 @@ _TAIL = 1e-15
 _SAME_LOSS = 1e-12
 # Raises delta before tangents are drawn, far above the rounding errors of the drawing.
 _CURVE_MARGIN = 2.0**-40
+_UNIT = 2.0**-53
+# Relative error of a handful of rounded operations; of a loss, to its logarithms.
+ROUNDING = 16 * _UNIT
+_LOG_ERROR = 4 * _UNIT
 _LARGEST_LOSS = 700.0
 _TINY = 1e-290
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms:
-    """Masses of a finite pair, one atom per loss, by descending loss."""
+    """Masses of a finite pair, one atom per loss, by descending loss.
+
+    `error` bounds the relative error of the masses.
+    """
 
     loss: FloatArray
     p: FloatArray
     q: FloatArray
+    error: float = 0.0
 
     def __len__(self) -> int:
         return len(self.loss)
 
     def swapped(self) -> Atoms:
         """Return the pair in the other order."""
-        return Atoms(-self.loss[::-1], self.q[::-1], self.p[::-1])
+        return Atoms(-self.loss[::-1], self.q[::-1], self.p[::-1], self.error)
 
     def delta(self, epsilon: float) -> float:
-        """Return the hockey-stick divergence at `epsilon`, to nearest."""
+        """Return the hockey-stick divergence at `epsilon`, rounded up."""
+        margin = self.error + ROUNDING
         if epsilon == math.inf:
-            return float(self.q[self.loss == math.inf].sum())
-        above = self.loss > epsilon
-        shares = -np.expm1(epsilon - self.loss[above])
-        return math.fsum(self.q[above] * shares)
+            return inflate(float(self.q[self.loss == math.inf].sum()), margin)
+        filled = self.q > 0
+        loss, q = self.loss[filled], self.q[filled]
+        # A loss is a difference of two logarithms; what it may err is added.
+        size = np.where(loss == math.inf, 0.0, np.abs(loss) - 2.0 * np.log(q))
+        gap = np.minimum(epsilon - loss - _LOG_ERROR * (size > 0) * size, 0.0)
+        return inflate(math.fsum(-q * np.expm1(gap)), margin)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
         """Return the corners of the trade-off function, from alpha 0 to 1."""
@@ -76,7 +91,7 @@ class Atoms:
         return np.minimum(alphas, 1.0), np.minimum(betas, 1.0)
 
 
-def atoms_of(p: FloatArray, q: FloatArray) -> Atoms:
+def atoms_of(p: FloatArray, q: FloatArray, *, error: float = 0.0) -> Atoms:
     """Order the masses by descending loss and join atoms of equal loss."""
     present = (p > 0) | (q > 0)
     p, q = p[present], q[present]
@@ -86,7 +101,12 @@ def atoms_of(p: FloatArray, q: FloatArray) -> Atoms:
     joined_p, joined_q = np.zeros(len(values)), np.zeros(len(values))
     np.add.at(joined_p, place, p)
     np.add.at(joined_q, place, q)
-    return Atoms(-values, joined_p, joined_q)
+    return Atoms(-values, joined_p, joined_q, error + _joining_error(place))
+
+
+def _joining_error(place: NDArray[np.intp]) -> float:
+    """Bound the relative error of adding positive masses up at their places."""
+    return _UNIT * int(np.bincount(place).max(initial=1))
 
 
 def binomial_atoms(n: int, *, epsilon: float, lost: float) -> Atoms:
@@ -115,6 +135,8 @@ def binomial_atoms(n: int, *, epsilon: float, lost: float) -> Atoms:
         np.concatenate([[math.inf], loss[::-1], [-math.inf]]),
         np.concatenate([[0.0], q, [lost]]),
         np.concatenate([[lost], q[::-1], [0.0]]),
+        # From the mode outwards each mass has four more roundings than the last.
+        error=n * 2.0**-50,
     )
 
 
@@ -124,7 +146,8 @@ def product(first: Atoms, second: Atoms) -> Atoms:
     q = np.multiply.outer(first.q, second.q).ravel()
     # Subnormal masses have lost the digits of their loss; without them it is infinite,
     # which is on the private side.
-    return atoms_of(np.where(p < _TINY, 0.0, p), np.where(q < _TINY, 0.0, q))
+    p, q = np.where(p < _TINY, 0.0, p), np.where(q < _TINY, 0.0, q)
+    return atoms_of(p, q, error=first.error + second.error + ROUNDING)
 
 
 def thinned(atoms: Atoms, knots: int) -> Atoms:
@@ -182,7 +205,8 @@ def _split_between(atoms: Atoms, kept: NDArray[np.intp]) -> Atoms:
     np.add.at(p, below, p_down)
     np.add.at(q, below, q_down)
     filled = (p > 0) | (q > 0)
-    return Atoms(ladder[filled], p[filled], q[filled])
+    error = atoms.error + ROUNDING + 2 * _joining_error(below)
+    return Atoms(ladder[filled], p[filled], q[filled], error)
 
 
 def atoms_of_curve(
@@ -222,6 +246,7 @@ def atoms_of_curve(
         np.concatenate([part.loss for part in parts]),
         np.concatenate([part.p for part in parts]) * scale,
         np.concatenate([part.q for part in parts]) * scale,
+        error=2.0**-46,  # a few roundings a tangent
     )
 
 

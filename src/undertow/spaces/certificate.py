@@ -8,6 +8,7 @@ declared, can be attacked at random with :func:`falsify_certificate`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import numpy as np
 from undertow.errors import IncompatiblePartitionError
 from undertow.spaces.attack import concrete, random_neighbours
 from undertow.spaces.base import Database, Domain, Granularity, View
+from undertow.spaces.certificate_table import COMPATIBILITY, POSITIONS, TableRow
 from undertow.spaces.domain import Table
 from undertow.spaces.granularity import Group, LTrajectory, Relation, Trajectory
 from undertow.spaces.granularity.generic import Catalogued
@@ -32,87 +34,6 @@ __all__ = [
 ]
 
 
-class TableRow(NamedTuple):
-    """One row of the compatibility table.
-
-    `touched` is a number, or the letter it stands for: ``w`` and ``l`` the length of
-    the window, ``m`` the cap on recorded times (twice that for a replaced user), ``d``
-    the most edges a rewired vertex changes, ``k`` all blocks.
-    """
-
-    granularity: str
-    rule: str
-    touched: str
-    nonexpansive: bool
-    source: str
-    note: str = ""
-
-
-_DERIVED = "derived, verified by enumeration"
-_POSITIONS = "one change shifts positions"
-_MOVES = "a record that moves leaves one block and enters another"
-
-#: The table. A rule or granularity of "any" matches everything not listed before it.
-COMPATIBILITY: tuple[TableRow, ...] = (
-    TableRow("any", "data", "k", False, "thesis, Section 4.2", "blocks move with data"),
-    TableRow("unbounded", "value", "1", True, "paper, Section IV-C"),
-    TableRow("bounded", "value", "2", False, "thesis, Proposition A.12", _MOVES),
-    TableRow("edit", "value", "2", True, _DERIVED),
-    TableRow("attribute", "value", "2", False, _DERIVED, _MOVES),
-    TableRow("bounded:ordered", "row position", "1", True, "thesis, Proposition 4.7"),
-    TableRow("bounded-by-id", "row position", "1", True, "thesis, Proposition 4.7"),
-    TableRow("any", "row position", "k", False, _DERIVED, _POSITIONS),
-    TableRow("any", "sorted position", "k", False, _DERIVED, _POSITIONS),
-    TableRow("bounded:ordered", "id", "1", True, "thesis, Proposition 4.7"),
-    TableRow("bounded-by-id", "id", "1", True, "paper, Proposition A.6"),
-    TableRow("unbounded", "id", "1", True, _DERIVED, "ids are stable"),
-    TableRow("edit", "id", "1", True, _DERIVED, "ids are stable"),
-    TableRow("attribute", "id", "1", True, _DERIVED),
-    TableRow("user", "id", "1", True, _DERIVED),
-    TableRow("user:add-remove", "id", "1", True, _DERIVED),
-    TableRow("event", "time", "1", True, _DERIVED, "the time of a point is fixed"),
-    TableRow("event", "user", "1", True, _DERIVED),
-    TableRow(
-        "event",
-        "location",
-        "2",
-        False,
-        _DERIVED,
-        "a point that moves leaves one block and enters another",
-    ),
-    TableRow("event:add-remove", "time", "1", True, _DERIVED),
-    TableRow("event:add-remove", "user", "1", True, _DERIVED),
-    TableRow("event:add-remove", "location", "1", True, _DERIVED),
-    TableRow("event:add-remove", "cluster", "1", True, _DERIVED),
-    TableRow("w-event", "time", "w", True, _DERIVED),
-    TableRow("w-event", "user", "w", True, _DERIVED, "a window may mix users"),
-    TableRow("w-event:single-user", "time", "w", True, _DERIVED),
-    TableRow("w-event:single-user", "user", "1", True, _DERIVED),
-    TableRow("l-trajectory", "time", "l", True, _DERIVED),
-    TableRow("l-trajectory", "user", "1", True, _DERIVED),
-    TableRow("user", "time", "m", True, _DERIVED),
-    TableRow("user", "user", "1", True, _DERIVED),
-    TableRow("user", "location", "k", True, _DERIVED),
-    TableRow("user:add-remove", "time", "m", True, _DERIVED),
-    TableRow("user:add-remove", "user", "1", True, _DERIVED),
-    TableRow("user:add-remove", "location", "k", True, _DERIVED),
-    TableRow("element", "cluster", "1", True, _DERIVED),
-    TableRow("element", "user", "1", True, _DERIVED),
-    TableRow("edge", "vertex pair", "1", True, _DERIVED),
-    TableRow("edge", "vertex", "2", True, "thesis, Example 4.3"),
-    TableRow("node", "vertex pair", "d", True, _DERIVED),
-    TableRow("node", "vertex", "d+1", True, _DERIVED, "the vertex and its neighbours"),
-    TableRow("attribute", "column", "1", True, _DERIVED),
-    TableRow("bounded", "column", "k", True, _DERIVED),
-    TableRow("bounded:ordered", "column", "k", True, _DERIVED),
-    TableRow("bounded-by-id", "column", "k", True, _DERIVED),
-    TableRow("unbounded", "column", "k", True, _DERIVED),
-    TableRow("edit", "column", "k", True, _DERIVED),
-    TableRow("free-lunch", "any", "k", True, _DERIVED),
-    TableRow("local", "any", "k", True, _DERIVED),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """What a protected change can do to the blocks of a partition.
@@ -123,8 +44,8 @@ class Certificate:
         What it is about.
     blocks : int
         The number of blocks, k.
-    touched : int
-        The most blocks one change touches.
+    touched : int or inf
+        The most blocks one change touches; infinite where nothing bounds it.
     nonexpansive : bool
         Whether a change moves each block by at most one step inside its image.
     verdict : str
@@ -144,7 +65,7 @@ class Certificate:
     partition: Partition
     domain: Domain
     blocks: int
-    touched: int
+    touched: float
     nonexpansive: bool
     verdict: str
     common_verdict: str
@@ -297,7 +218,7 @@ def _row(granularity: Granularity, partition: Partition, domain: Domain) -> Tabl
     for row in COMPATIBILITY:
         if row.granularity in (family, "any") and row.rule in (rule, "any"):
             if rule == "row position" and getattr(domain, "free_ids", False):
-                return row._replace(touched="k", nonexpansive=False, note=_POSITIONS)
+                return row._replace(touched="k", nonexpansive=False, note=POSITIONS)
             return row
     raise IncompatiblePartitionError(
         f"the table must list {granularity.name} cut by {partition.rule}, got no such "
@@ -373,7 +294,7 @@ def _refused(
         partition,
         domain,
         blocks=0,
-        touched=0,
+        touched=math.inf,
         nonexpansive=False,
         verdict="refuse",
         common_verdict="refuse",
@@ -385,10 +306,10 @@ def _refused(
 def _grouped(group: Group, partition: Partition, domain: Domain) -> Certificate:
     # A step of a group is at most `size` steps of the base.
     base = certificate_for(group.base, partition, domain=domain)
-    touched = min(base.blocks, base.touched * group.size)
-    priced = "max" if touched <= 1 else f"top-{touched} sum"
     if base.common_verdict == "refuse":
-        priced = "refuse"
+        return replace(base, granularity=group)
+    touched = min(base.blocks, int(base.touched) * group.size)
+    priced = "max" if touched <= 1 else f"top-{touched} sum"
     return replace(
         base,
         granularity=group,

@@ -87,7 +87,12 @@ class Stream(Domain):
 
     def cluster_of(self, value: Hashable) -> Hashable:
         """Return the cluster of a location; None for the gap."""
-        return None if value is None else dict(self.clusters or ())[value]
+        clusters = dict(self.clusters or ())
+        if value is not None and value not in clusters:
+            raise ValueError(
+                "value must be a location with a cluster, got one outside the stream."
+            )
+        return None if value is None else clusters[value]
 
     def choices(self) -> tuple[Hashable, ...]:
         """Return what one cell may hold, the gap first where there are gaps."""

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Real
 from typing import Any, cast
 
-from undertow.errors import AssumptionError, MismatchError
-from undertow.privacy.exact import Exact, Number, exact, format_up, round_up, sqrt_up
+from undertow.errors import AssumptionError
+from undertow.privacy.exact import Exact, Number, exact, format_up, round_up
 from undertow.privacy.extended import ext_scale
 from undertow.spaces.base import Database, Domain, Metric, View
 from undertow.spaces.metric_matrix import (
@@ -26,6 +25,7 @@ from undertow.spaces.metric_matrix import (
     check_pseudometric,
     verify_pseudometric,
 )
+from undertow.spaces.metric_number import AbsoluteDifference, Euclidean, LpNorm
 
 __all__ = [
     "AbsoluteDifference",
@@ -45,9 +45,6 @@ __all__ = [
     "image_or_values",
     "verify_pseudometric",
 ]
-
-# Covers the rounding of the powers in a general norm, so that it is never too small.
-_POWER_SLACK = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,84 +102,6 @@ class DiscreteMetric(Metric):
     def distance(self, first: Database, second: Database, domain: Domain) -> float:
         """Return 0 for equal databases, 1 otherwise."""
         return 0.0 if first == second else 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class AbsoluteDifference(Metric):
-    """Distance between two numbers: counts, sums, degrees.
-
-    Examples
-    --------
-    >>> AbsoluteDifference().distance(3, 5, Values())
-    2.0
-    """
-
-    separates_points = True
-
-    @property
-    def name(self) -> str:
-        """The name used in reports."""
-        return "absolute"
-
-    def distance(self, first: Database, second: Database, domain: Domain) -> float:
-        """Return the absolute difference, rounded up."""
-        return _gap(_number(first), _number(second))
-
-
-@dataclass(frozen=True, slots=True)
-class LpNorm(Metric):
-    r"""The :math:`\ell_p` distance between vectors of equal length.
-
-    Parameters
-    ----------
-    p : int, float, str, Decimal or Fraction
-        At least 1; ``inf`` for the largest coordinate difference.
-
-    Examples
-    --------
-    >>> LpNorm(1).distance((0, 2), (1, 0), Values())
-    3.0
-    """
-
-    separates_points = True
-    p: Exact
-
-    def __init__(self, p: Number) -> None:
-        order = exact(p, "p")
-        if order < 1:
-            raise ValueError(f"p must be at least 1, got {p}; use 1, 2 or inf.")
-        object.__setattr__(self, "p", order)
-
-    @property
-    def name(self) -> str:
-        """The name used in reports."""
-        return f"l{format_up(self.p)}"
-
-    def distance(self, first: Database, second: Database, domain: Domain) -> float:
-        """Return the norm of the difference."""
-        return _norm(_vector_gaps(first, second), float(self.p))
-
-
-@dataclass(frozen=True, slots=True)
-class Euclidean(Metric):
-    """The straight-line distance between points: tuples of numbers, or numbers.
-
-    Examples
-    --------
-    >>> Euclidean().distance((0, 0), (3, 4), Values())
-    5.0
-    """
-
-    separates_points = True
-
-    @property
-    def name(self) -> str:
-        """The name used in reports."""
-        return "euclidean"
-
-    def distance(self, first: Database, second: Database, domain: Domain) -> float:
-        """Return the Euclidean distance."""
-        return _norm(_vector_gaps(first, second), 2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,50 +255,6 @@ class Quotient(Metric):
         return quotient_distance(
             self.base, self.view, domain=domain, first=first, second=second
         )
-
-
-def _number(value: Any) -> Real:
-    if isinstance(value, bool) or not isinstance(value, Real) or value != value:
-        raise TypeError(
-            f"the metric must compare numbers, got {type(value).__name__}; "
-            "choose a view whose values are numbers."
-        )
-    return value
-
-
-def _gap(first: Any, second: Any) -> float:
-    if first == second:
-        return 0.0
-    if math.isinf(first) or math.isinf(second):
-        return math.inf
-    return round_up(abs(Fraction(first) - Fraction(second)))
-
-
-def _vector_gaps(first: Any, second: Any) -> list[float]:
-    ours, theirs = _vector(first), _vector(second)
-    if len(ours) != len(theirs):
-        raise MismatchError(
-            "vectors must have one length, "
-            f"got {len(ours)} and {len(theirs)} coordinates."
-        )
-    pairs = zip(ours, theirs, strict=True)
-    return [_gap(_number(one), _number(two)) for one, two in pairs]
-
-
-def _vector(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, tuple) else (value,)
-
-
-def _norm(gaps: list[float], p: float) -> float:
-    largest: float = max(gaps, default=0.0)
-    if p == math.inf or largest in (0.0, math.inf):
-        return largest
-    if p == 1:
-        return round_up(sum(map(Fraction, gaps)))
-    if p == 2:
-        return sqrt_up(sum(Fraction(gap) ** 2 for gap in gaps))
-    ratio: float = math.fsum((gap / largest) ** p for gap in gaps) ** (1 / p)
-    return largest * ratio * (1 + _POWER_SLACK)
 
 
 def _multiset(database: Any) -> Counter[Hashable]:

@@ -11,18 +11,14 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from undertow.errors import (
-    MismatchError,
-    NotionMismatchError,
-    UnprovedDependencyError,
-)
+from undertow.errors import MismatchError, NotionMismatchError
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
+from undertow.spaces.dependency import Dependency, require_dependency
 from undertow.spaces.domain import Table, require_enumerable, require_members
 from undertow.spaces.granularity import Bounded, Edit, Trajectory, Unbounded
 from undertow.spaces.metric import SymmetricDifference
@@ -213,80 +209,6 @@ def sub_universe_distance(first: Iterable[Hashable], second: Iterable[Hashable])
     """
     ours, theirs = Counter(first), Counter(second)
     return max(sum((ours - theirs).values()), sum((theirs - ours).values()))
-
-
-@dataclass(frozen=True, slots=True)
-class Dependency:
-    """Why a mechanism is believed to read only its view.
-
-    Parameters
-    ----------
-    view : View
-        What it reads.
-    kind : {"construction", "attestation"}
-        The mechanism object receives the view and nothing else, or a person says so.
-    by : str
-        Who attests; needed for an attestation.
-    statement : str
-        What was checked, in a sentence; needed for an attestation.
-    also_reads : tuple of str
-        What else it reads: a grand total, a global maximum, a grid built on the data.
-        Anything here refuses the proof.
-
-    Notes
-    -----
-    Thesis, Definition 4.9; paper, Definition IV.8. Declare the coarsest statistic:
-    depending on a count is worth more than depending on the records behind it.
-    """
-
-    view: View
-    kind: Literal["construction", "attestation"]
-    by: str = ""
-    statement: str = ""
-    also_reads: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("construction", "attestation"):
-            raise ValueError(
-                f"kind must be 'construction' or 'attestation', got {self.kind!r}."
-            )
-        if self.kind == "attestation" and not (self.by.strip() and self.statement):
-            raise UnprovedDependencyError(
-                "an attestation must say by whom and what was checked, got "
-                f"by {self.by!r} and statement {self.statement!r}.",
-                source="paper, Definition IV.8",
-            )
-        if self.also_reads:
-            raise UnprovedDependencyError(
-                f"a mechanism must read only {self.view.name}, got one that also reads "
-                f"{', '.join(self.also_reads)}; release that on its own.",
-                source="paper, Definition IV.8",
-            )
-
-
-def require_dependency(proof: Dependency | None, view: View) -> Dependency:
-    """Return the proof, or raise ``UnprovedDependencyError`` if it does not serve.
-
-    Parameters
-    ----------
-    proof : Dependency or None
-        The proof that came with the release.
-    view : View
-        The view through which the release is to be composed.
-    """
-    if proof is None:
-        raise UnprovedDependencyError(
-            f"a common-domain release must come with proof that it reads only "
-            f"{view.name}, got none; build it on the view, or attest it.",
-            source="paper, Definition IV.8",
-        )
-    if proof.view != view:
-        raise UnprovedDependencyError(
-            f"the proof must be about {view.name}, got one about {proof.view.name}.",
-            witness=proof,
-            source="paper, Definition IV.8",
-        )
-    return proof
 
 
 def _class_distances(

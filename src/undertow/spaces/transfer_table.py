@@ -8,7 +8,8 @@ factor is a maximum over a handful of extreme changes, and exact.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from undertow.spaces.base import Database, Granularity
 from undertow.spaces.domain import Rows, Table
@@ -43,23 +44,49 @@ def _rule(granularity: Granularity) -> str | None:
     return "any" if isinstance(granularity, FreeLunch) else None
 
 
+class _Kind(NamedTuple):
+    """How changes of one kind of domain are listed, priced, said and shown."""
+
+    changes: Callable[[str, float, Any], list[Change]]
+    cost: Callable[[str, Change, float | None, Any], float]
+    pair: Callable[[str, Change, float | None, Any], tuple[Database, Database] | None]
+    text: str
+
+
 def table_transfer(
     have: Granularity, want: Granularity, domain: Table
 ) -> Closed | None:
     """Return the factor between granularities of tables; always exact."""
+    text = "{} records leave and {} enter"
+    kind = _Kind(_table_changes, _table_cost, _table_pair, text)
+    return _transfer(have, want, domain, kind=kind)
+
+
+def rows_transfer(have: Granularity, want: Granularity, domain: Rows) -> Closed | None:
+    """Return the factor between granularities of identified rows; always exact."""
+    text = "{} ids come or go and {} change their value"
+    kind = _Kind(_row_changes, _row_cost, _row_pair, text)
+    return _transfer(have, want, domain, kind=kind)
+
+
+def _transfer(
+    have: Granularity, want: Granularity, domain: Table | Rows, *, kind: _Kind
+) -> Closed | None:
     (mine, h), (target, g) = plain(have, domain), plain(want, domain)
     has, wants = _rule(mine), _rule(target)
     if has is None or wants is None:
         return None
     radius = math.inf if wants == "any" else g
-    changes = _table_changes(wants, radius, domain)
     cells = _attribute_cells(wants, radius, domain)
-    scored = [(_table_cost(has, change, cells, domain), change) for change in changes]
+    scored = [
+        (kind.cost(has, change, cells, domain), change)
+        for change in kind.changes(wants, radius, domain)
+    ]
     factor, change = max(scored, key=lambda item: item[0])
     return Closed(
         ceil_div(factor, h),
-        _say("{} records leave and {} enter", change),
-        _table_pair(change, has, wants, cells, domain),
+        _say(kind.text, change),
+        kind.pair(has, change, cells, domain),
     )
 
 
@@ -69,7 +96,7 @@ def _table_changes(wants: str, radius: float, domain: Table) -> list[Change]:
     reach = min(radius, most)
     rest = most if radius == math.inf else min(radius - reach, most)
     changes: list[Change] = {
-        "add-remove": [(1, 0), (reach, rest)],
+        "add-remove": [(1, 0), (reach, 0), (reach, rest)],
         "replace": [(1, 1), (reach, reach)],
         "attribute": [(1, 1), (reach, reach)],
         "edit": [(1, 0), (reach, 0), (1, 1), (reach, reach)],
@@ -111,14 +138,14 @@ def _table_cost(has: str, change: Change, cells: float | None, domain: Table) ->
 
 
 def _table_pair(
-    change: Change, has: str, wants: str, cells: float | None, domain: Table
+    has: str, change: Change, cells: float | None, domain: Table
 ) -> tuple[Database, Database] | None:
     if math.inf in change or cells == math.inf:
         return None
     out, into = int(change[0]), int(change[1])
-    old, new = _two_records(domain, 1 if wants == "attribute" else None)
+    old, new = _two_records(domain, None if cells is None else 1)
     kept = 0 if domain.size is None else domain.size - out
-    if has == wants == "attribute" and cells is not None:
+    if has == "attribute" and cells is not None:
         return _attribute_pair(int(cells), domain)
     first = Table.database([old] * (kept + out))
     return first, Table.database([old] * kept + [new] * into)
@@ -151,24 +178,6 @@ def _attribute_pair(cells: int, domain: Table) -> tuple[Database, Database]:
     counts = [max(0, min(free, cells - free * at)) for at in range(number)]
     changed = [_varied(domain, count) for count in counts]
     return Table.database([base] * number), Table.database(changed)
-
-
-def rows_transfer(have: Granularity, want: Granularity, domain: Rows) -> Closed | None:
-    """Return the factor between granularities of identified rows; always exact."""
-    (mine, h), (target, g) = plain(have, domain), plain(want, domain)
-    has, wants = _rule(mine), _rule(target)
-    if has is None or wants is None:
-        return None
-    radius = math.inf if wants == "any" else g
-    changes = _row_changes(wants, radius, domain)
-    cells = _attribute_cells(wants, radius, domain)
-    scored = [(_row_cost(has, change, cells, domain), change) for change in changes]
-    factor, change = max(scored, key=lambda item: item[0])
-    return Closed(
-        ceil_div(factor, h),
-        _say("{} ids come or go and {} change their value", change),
-        _row_pair(change, has, cells, domain),
-    )
 
 
 def _row_changes(wants: str, radius: float, domain: Rows) -> list[Change]:
@@ -205,7 +214,7 @@ def _row_cost(has: str, change: Change, cells: float | None, domain: Rows) -> fl
 
 
 def _row_pair(
-    change: Change, has: str, cells: float | None, domain: Rows
+    has: str, change: Change, cells: float | None, domain: Rows
 ) -> tuple[Database, Database]:
     lone, both = int(change[0]), int(change[1])
     old, new = _two_values(domain, cells)

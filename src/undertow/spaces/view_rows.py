@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -10,7 +11,7 @@ from typing import Any
 
 from undertow.errors import MismatchError
 from undertow.spaces.base import Domain, View
-from undertow.spaces.domain import FiniteDomain, Rows, Table, record_order
+from undertow.spaces.domain import Rows, Table, record_order
 from undertow.spaces.view_general import named, require_kind
 
 __all__ = ["Ids", "RandomBlock", "RowPosition", "SortedPosition"]
@@ -113,7 +114,37 @@ class RandomBlock(View):
 
 
 @dataclass(frozen=True, slots=True)
-class RowPosition(View):
+class _Position(View):
+    """Every `of`-th present row, from number `block`, in an order of its own."""
+
+    block: int
+    of: int
+
+    def __post_init__(self) -> None:
+        _require_block(self.block, self.of)
+
+    def _ordered(self, present: list[Any]) -> list[Any]:
+        """Return the present rows in the order that is dealt out."""
+        return present
+
+    def apply(self, database: Any, domain: Domain) -> Any:
+        """Return the rows at these positions."""
+        present = self._ordered([row for row in database if row is not None])
+        room = self._places(len(domain.ids)) if isinstance(domain, Rows) else None
+        return _pad(present[self.block :: self.of], room)
+
+    def image(self, domain: Domain) -> Domain | None:
+        """Return as many rows as there are positions; None on a listed domain."""
+        if isinstance(domain, Rows):
+            return replace(domain, ids=range(self._places(len(domain.ids))))
+        return None
+
+    def _places(self, number: int) -> int:
+        return len(range(self.block, number, self.of))
+
+
+@dataclass(frozen=True, slots=True)
+class RowPosition(_Position):
     """Every `of`-th row, from row number `block`, counting present rows only.
 
     Parameters
@@ -133,39 +164,18 @@ class RowPosition(View):
     ((5,), (3,))
     """
 
-    block: int
-    of: int
-
-    def __post_init__(self) -> None:
-        _require_block(self.block, self.of)
-
     @property
     def name(self) -> str:
         """The name used in reports."""
         return f"row positions {self.block} of {self.of}"
 
-    def apply(self, database: Any, domain: Domain) -> Any:
-        """Return the rows at these positions."""
-        present = [row for row in database if row is not None]
-        return _pad(present[self.block :: self.of], self._room(domain))
-
-    def image(self, domain: Domain) -> Domain | None:
-        """Return as many rows as there are positions; None on a listed domain."""
-        room = self._room(domain)
-        return None if room is None else replace(_rows(self, domain), ids=range(room))
-
     def require_domain(self, domain: Domain) -> None:
         """Require rows, or listed tuples of rows."""
         require_kind(self, domain, ("rows", "finite"))
 
-    def _room(self, domain: Domain) -> int | None:
-        if isinstance(domain, FiniteDomain):
-            return None
-        return len(range(self.block, len(_rows(self, domain).ids), self.of))
-
 
 @dataclass(frozen=True, slots=True)
-class SortedPosition(View):
+class SortedPosition(_Position):
     """Every `of`-th row of the table sorted by value, from position `block`.
 
     Parameters
@@ -184,30 +194,21 @@ class SortedPosition(View):
     [(2,), (3,), (4,)]
     """
 
-    block: int
-    of: int
-
-    def __post_init__(self) -> None:
-        _require_block(self.block, self.of)
-
     @property
     def name(self) -> str:
         """The name used in reports."""
         return f"sorted positions {self.block} of {self.of}"
 
-    def apply(self, database: Any, domain: Domain) -> Any:
-        """Return the values at these positions of the sorted table."""
-        present = sorted((r for r in database if r is not None), key=record_order)
-        return _pad(present[self.block :: self.of], self._room(domain))
+    def _ordered(self, present: list[Any]) -> list[Any]:
+        return sorted(present, key=record_order)
 
     def image(self, domain: Domain) -> Domain | None:
         """Return as many rows as there are positions; None on a listed domain."""
-        room = self._room(domain)
-        if room is not None:
-            return replace(_rows(self, domain), ids=range(room))
-        if not isinstance(domain, Table) or domain.greatest_size == float("inf"):
-            return domain if isinstance(domain, Table) else None
-        places = len(range(self.block, int(domain.greatest_size), self.of))
+        if not isinstance(domain, Table):
+            return _Position.image(self, domain)
+        if domain.greatest_size == math.inf:
+            return domain
+        places = self._places(int(domain.greatest_size))
         if domain.size is None:
             return replace(domain, max_size=places)
         return replace(domain, size=places)
@@ -215,11 +216,6 @@ class SortedPosition(View):
     def require_domain(self, domain: Domain) -> None:
         """Require rows, a table, or listed tuples of rows."""
         require_kind(self, domain, ("rows", "table", "finite"))
-
-    def _room(self, domain: Domain) -> int | None:
-        if not isinstance(domain, Rows):
-            return None
-        return len(range(self.block, len(domain.ids), self.of))
 
 
 def _pad(rows: list[Any], room: int | None) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from undertow.privacy.exact import Exact, Number, exact, format_up
 from undertow.spaces.base import Domain, Metric, View
 from undertow.spaces.domain import Rows, Table
 from undertow.spaces.metric import Euclidean
+from undertow.spaces.metric_number import require_number
 from undertow.spaces.view_general import named, require_kind
 
 __all__ = ["Nearest", "Project", "Select"]
@@ -243,7 +244,8 @@ class Nearest(View):
         """Require the cells, the columns, and places within the diameter."""
         Select(*self.cells).require_domain(domain)
         Project(*self.place).require_domain(domain)
-        listed = [values for n, values in _columns(domain) if n in self.place]
+        columns = dict(_columns(domain))
+        listed = [columns[name] for name in self.place]  # in the order of the sentinel
         if None in listed:
             return
         corners = product(*[(min(v), max(v)) for v in listed if v])  # type: ignore[type-var]  # coordinates
@@ -264,7 +266,8 @@ class Nearest(View):
 
     def _rank(self, point: tuple[float, ...]) -> tuple[Any, ...]:
         gaps = [
-            Fraction(x) - Fraction(y) for x, y in zip(point, self.target, strict=True)
+            _coordinate(x) - _coordinate(y)
+            for x, y in zip(point, self.target, strict=True)
         ]
         return sum(gap**2 for gap in gaps), point
 
@@ -280,6 +283,13 @@ def _table(view: View, domain: Domain) -> Table:
 def _columns(domain: Domain) -> tuple[tuple[str, tuple[Hashable, ...] | None], ...]:
     assert isinstance(domain, Table | Rows)
     return domain.attributes
+
+
+def _coordinate(value: Any) -> Fraction:
+    number: Any = require_number(value)
+    if math.isinf(number):
+        raise TypeError("a place must be given by finite numbers, got an infinite one.")
+    return Fraction(number)
 
 
 def _as_set(label: Any) -> frozenset[Hashable]:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from undertow.composition.common import (
-    Dependency,
     best_common_bound,
     compose_common,
     compose_common_approx,
@@ -28,12 +27,13 @@ from undertow.errors import (
 )
 from undertow.privacy.loss import GDP, Approx, Pure
 from undertow.spaces.base import View
+from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import FiniteDomain, Table
 from undertow.spaces.granularity import Bounded, Unbounded
 from undertow.spaces.metric import FunctionMetric, Scaled, verify_pseudometric
 from undertow.spaces.view import Identity, Select
 
-BUILT = Dependency("construction", "each count receives its block only")
+BUILT = Dependency(None, "construction", statement="each count receives its block only")
 TABLE = Table(("a", "b", "c"), values_per_cell=1, size=2)
 BLOCKS = [(Scaled(Bounded(), x), Select(c)) for x, c in (("0.5", "a"), ("0.3", "b"))]
 
@@ -103,14 +103,22 @@ def test_nothing_is_composed_without_a_dependency(proof):
             call()
 
 
-def test_a_dependency_says_what_was_built_or_who_attests():
-    assert Dependency("attested", "code review of 3 May", by="A. Reviewer").by
-    with pytest.raises(ValueError, match="by must name"):
-        Dependency("attested", "code review")
-    with pytest.raises(ValueError, match="statement must say"):
-        Dependency("construction", "")
-    with pytest.raises(ValueError, match="kind must be one of"):
-        Dependency("hearsay", "someone said so")
+def test_one_proof_per_release_serves_and_must_be_about_its_view():
+    proofs = [Dependency(Select(cell), "construction") for cell in "ab"]
+    together = compose_common(BLOCKS, dependency=proofs)
+    assert together == compose_common(BLOCKS, dependency=BUILT)
+    for wrong in (proofs[::-1], proofs[:1], [*proofs, proofs[0]], proofs[0], []):
+        with pytest.raises(UnprovedDependencyError):
+            compose_common(BLOCKS, dependency=wrong)
+
+
+def test_a_proof_about_one_view_does_not_cover_blocks_that_are_not_named():
+    losses, one = [Pure(1), Pure(2)], Dependency(Select("a"), "construction")
+    other = Dependency(Select("b"), "construction")
+    with pytest.raises(UnprovedDependencyError, match="cells a alone"):
+        best_common_bound(losses, certificate=OneBlock(), dependency=one)
+    bound = best_common_bound(losses, certificate=OneBlock(), dependency=[one, other])
+    assert bound == Pure(2)
 
 
 def test_the_best_bound_needs_compatibility_but_not_non_expansion():
@@ -210,3 +218,11 @@ class ConstantView(View):
 
     def require_domain(self, domain):
         pass
+
+
+@pytest.mark.parametrize("delta", [-0.5, math.nan])
+def test_a_delta_that_is_no_probability_is_refused_in_the_common_domain(delta):
+    term = ApproxTerm(Bounded(), lambda one, two, domain: delta, Select("a"))
+    composed = compose_common_approx([term], dependency=BUILT)
+    with pytest.raises(ValueError, match="delta must be in"):
+        composed.loss((("a", "a"), ("b", "b")), domain=TABLE)

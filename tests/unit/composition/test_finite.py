@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from support.labels import Labels
 from undertow.composition.finite import (
     FiniteEngine,
     neighbour_pairs,
@@ -26,6 +26,7 @@ from undertow.composition.finite_claims import (
     meeting_notion,
     one_notion,
 )
+from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release
 from undertow.composition.sequential import ComposedMetric, sequential
 from undertow.errors import (
@@ -37,10 +38,10 @@ from undertow.errors import (
 )
 from undertow.privacy.conversion import convert
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.base import View
-from undertow.spaces.domain import FiniteDomain, Table
+from undertow.spaces.domain import FiniteDomain, Stream, Table
 from undertow.spaces.granularity import (
     Bounded,
+    Event,
     Relation,
     Unbounded,
 )
@@ -53,26 +54,9 @@ from undertow.spaces.metric import (
     ZeroMetric,
 )
 from undertow.spaces.quotient import quotient_metric
-from undertow.spaces.view import Identity, Select
+from undertow.spaces.view import Identity, Locations, Select
 
 TABLE = Table(("a", "b", "c"), values_per_cell=1, max_size=3)
-
-
-@dataclass(frozen=True)
-class Labels(View):
-    """Label number `database`; the view of an enumerated domain 0..n-1."""
-
-    labels: tuple[int, ...]
-    name: str = "labels"
-
-    def apply(self, database, domain):
-        return self.labels[database]
-
-    def image(self, domain):
-        return None
-
-    def require_domain(self, domain):
-        assert isinstance(domain, FiniteDomain)
 
 
 def release(loss, *, unit, view=None, setting="view"):
@@ -366,3 +350,15 @@ def test_a_profile_below_its_epsilon_is_the_exact_hockey_stick(epsilon):
     assert profile.delta(epsilon) == pytest.approx(exact, abs=1e-12)
     assert profile.delta(epsilon) >= exact - 1e-15
     assert ApproxProfile.of([Approx(math.inf, "0.1")]).delta(epsilon) == 1
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_events_masked_by_location_cost_one_step_in_each_of_two_blocks(regular):
+    """The masked image has gaps, whether or not the stream has."""
+    stream = Stream(1, 2, regular=regular, values=("a", "b"))
+    releases = [
+        Release(place, Pure(1), unit=Event(), view=Locations([place]), setting="view")
+        for place in "ab"
+    ]
+    assert specialise(releases, Event(), domain=stream).loss == Pure(2)
+    assert Plan(stream, releases).loss(Event()).loss == Pure(2)

@@ -121,3 +121,15 @@ def test_disintegration_puts_the_prior_back_together():
         disintegrate([0.5, 0.5], ["a"])
     with pytest.raises(ValueError, match="prior must hold"):
         disintegrate([0.5, 0.6], ["a", "b"])
+
+
+def test_an_output_impossible_under_both_values_is_skipped():
+    leakage = bayesian_leakage([0.5, 0.5], [[0.75, 0.25, 0.0], [0.25, 0.75, 0.0]])
+    assert leakage.value == pytest.approx(math.log(3), rel=1e-15)
+
+
+@pytest.mark.parametrize("known", [{0: 1}, {2: 0}, {-1: 0}, {1: 2}, {1: -1}])
+def test_what_is_known_must_be_another_record_and_a_value_of_it(known):
+    joint, channel = np.full((2, 2), 0.25), np.full((2, 2, 2), 0.5)
+    with pytest.raises(ValueError, match="known"):
+        conditional_law(joint, channel, target=0, value=0, known=known)

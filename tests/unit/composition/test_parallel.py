@@ -238,3 +238,11 @@ def test_the_bounded_profile_is_the_frontier_of_all_moves(losses):
         assert profile.as_pair() == bounded_parallel(losses)
     everything = list(itertools.combinations(range(len(losses)), 2))
     assert bounded_profile(losses, everything) == profile
+
+
+@pytest.mark.parametrize("setting", ["view", "common"])
+def test_blocks_computed_from_the_data_are_refused_in_both_settings(setting):
+    cut = Partition.data_dependent("quantile cuts")
+    certificate = certificate_for(Unbounded(), cut, domain=Table(("a", "b")))
+    with pytest.raises(IncompatiblePartitionError, match="at most one block"):
+        parallel_max([Pure(1), Pure(2)], certificate=certificate, setting=setting)

@@ -80,3 +80,18 @@ def test_merging_outputs_never_raises_the_exact_loss():
     pmf = rng.dirichlet(np.ones(6), size=4)
     merged = pmf.reshape(4, 3, 2).sum(axis=2)
     assert (exact_loss_matrix(merged) <= exact_loss_matrix(pmf) + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("bound", "error"),
+    [
+        ([[0, math.nan], [math.nan, 0]], ValueError),
+        ([[0, -1], [-1, 0]], ValueError),
+        (1.0, MismatchError),
+        ([[0, 1]], MismatchError),
+    ],
+)
+def test_a_step_is_never_passed_by_a_bound_that_is_no_metric_on_it(bound, error):
+    table = [[0.9, 0.1], [0.1, 0.9]]
+    with pytest.raises(error, match="bound"):
+        check_adaptive_step({(): table}, [()], bound=bound)

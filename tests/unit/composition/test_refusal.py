@@ -95,3 +95,23 @@ def test_metric_units_do_not_break_the_search_for_a_way_out():
         ],
     )
     assert "'raw'" in str(refusal(plan, ut.Bounded()))
+
+
+def test_databases_that_are_no_multisets_are_shown_as_they_are():
+    stream = ut.Stream(2, 2, values=("a", "b"))
+    plan = ut.Plan(
+        stream,
+        [
+            ut.Release(
+                "places",
+                ut.Pure(1),
+                unit=ut.Event(add_remove=True),
+                view=ut.Locations(["a"]),
+                setting="view",
+            ),
+            ut.Release(
+                "raw", ut.Pure("inf"), unit=ut.Event(), view=ut.At(0), setting="view"
+            ),
+        ],
+    )
+    assert "'raw' cannot bound" in str(refusal(plan, ut.Event()))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from undertow.errors import AssumptionError, MismatchError
-from undertow.mechanisms import discrete
+from undertow.mechanisms import gaussian_sum
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -156,8 +156,8 @@ def test_delta_of_the_discrete_law_is_not_that_of_gaussian_dp():
 def test_the_bound_for_fine_lattices_is_above_the_sum_and_close_to_it(sigma, epsilon):
     budget, t, variance = Fraction(epsilon), sigma // 4, Fraction(sigma) ** 2
     c = math.ceil(budget * variance / t + Fraction(t, 2))
-    exact = discrete._delta_up(variance, t, budget)
-    bound = discrete._delta_smooth(variance, t, epsilon=budget, c=c)
+    exact = gaussian_sum.delta_up(variance, t, budget)
+    bound = gaussian_sum.delta_smooth(variance, t, epsilon=budget, c=c)
     assert exact <= bound
     if epsilon != 4:
         assert bound <= exact * (1 + 100 / sigma**2 * 5)
@@ -194,7 +194,7 @@ def test_delta_of_several_coordinates_is_refused_with_the_way_out():
 def test_the_tabulated_and_the_smooth_tail_agree_where_both_hold():
     mechanism = DiscreteGaussianMechanism(4000)
     steps = np.array([1.0, 100.0, 4000.0, 40_000.0, 100_000.0, 159_000.0, 300_000.0])
-    smooth = discrete._log_tail_smooth(steps, 4000.0**2)
+    smooth = gaussian_sum.log_tail_smooth(steps, 4000.0**2)
     assert mechanism._log_tail(steps) == pytest.approx(smooth, rel=1e-12, abs=1e-10)
 
 

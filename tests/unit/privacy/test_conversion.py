@@ -217,3 +217,39 @@ def test_only_losses_and_loss_classes_are_accepted():
         convert(1.0, Pure)
     with pytest.raises(TypeError, match="to must be Pure, Approx, ZCDP or GDP"):
         convert(Pure(1), float)
+
+
+@pytest.mark.parametrize("rho", ["1e-9", "1e-14", "3e-20", "1e-26"])
+@pytest.mark.parametrize("delta", ["1e-10", "1e-5", "0.1"])
+def test_the_optimal_conversion_keeps_its_digits_at_tiny_rho(rho, delta):
+    with mpmath.workdps(60):
+        r, surprise = mpmath.mpf(rho), -mpmath.log(mpmath.mpf(delta))
+
+        def bound(t):
+            x = mpmath.exp(t)
+            return r * (1 + x) + (surprise - mpmath.log1p(x)) / x - mpmath.log1p(1 / x)
+
+        low, high, golden = mpmath.mpf(-40), mpmath.mpf(80), (mpmath.sqrt(5) - 1) / 2
+        for _ in range(200):
+            left, right = high - golden * (high - low), low + golden * (high - low)
+            low, high = (low, right) if bound(left) <= bound(right) else (left, high)
+        truth = max(bound((low + high) / 2), mpmath.mpf(0))
+    (epsilon, _) = zcdp_to_approx(
+        ZCDP(rho), delta=delta, method="optimal"
+    ).exact_parameters()
+    got = mpmath.mpf(epsilon.numerator) / epsilon.denominator
+    assert truth <= got <= truth * (1 + mpmath.mpf(10) ** -9) + mpmath.mpf(10) ** -30
+
+
+def test_losses_beyond_the_floats_convert_to_no_promise():
+    for method in ("standard", "optimal"):
+        assert zcdp_to_approx(ZCDP("1e350"), delta="1e-5", method=method).is_infinite
+    assert convert(GDP("1e380"), Approx, delta="1e-5").is_infinite
+
+
+@pytest.mark.parametrize("epsilon", ["1e-400", "5e-324", "1e-310", "1e-9"])
+def test_pure_to_gdp_of_a_tiny_epsilon_is_its_slope_at_zero_rounded_up(epsilon):
+    square = pure_to_gdp(Pure(epsilon)).exact_parameters()[0]
+    exact_slope = mpmath.sqrt(mpmath.pi / 2) * mpmath.mpf(epsilon)
+    mu = mpmath.sqrt(mpmath.mpf(square.numerator) / square.denominator)
+    assert exact_slope <= mu <= exact_slope * (1 + mpmath.mpf(10) ** -14)

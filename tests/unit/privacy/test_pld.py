@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import FrozenInstanceError, replace
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import reduce
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.stats import binom
 from undertow.errors import AssumptionError, MismatchError, SearchError
 from undertow.privacy._pld_fft import TiltedLaw, smallest_epsilon
 from undertow.privacy._pld_grid import gather, grid_rows
+from undertow.privacy.gaussian import gdp_delta, gdp_epsilon
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.privacy.pld import PrivacyLossDistribution, compose_distributions
 
@@ -94,12 +96,12 @@ def test_gaussian_delta_is_above_and_near_the_reference(mu, sigmas):
     ("epsilon", "expected"),
     [(0, 0.462117157260), (1, 0.337834712147), (1.5, 0.210288368980)],
 )
-def test_T_10_9_two_randomized_responses(epsilon, expected):  # noqa: N802 - names its vector
+def test_T_10_9_two_randomized_responses(epsilon, expected):
     got = PLD.from_pure(1).self_compose(2).delta(epsilon)
     assert got == pytest.approx(expected, abs=2e-12)
 
 
-def test_T_10_9_delta_is_exactly_zero_at_the_sum_of_the_losses():  # noqa: N802 - names its vector
+def test_T_10_9_delta_is_exactly_zero_at_the_sum_of_the_losses():
     assert PLD.from_pure(1).self_compose(2).delta(2) == 0.0
 
 
@@ -117,7 +119,7 @@ def test_delta_at_zero_is_the_total_variation(distribution, expected):
     assert distribution.delta(0) == pytest.approx(expected, abs=2e-12)
 
 
-def test_T_10_1_corners_of_an_approximate_guarantee_give_its_distribution():  # noqa: N802 - names its vector
+def test_T_10_1_corners_of_an_approximate_guarantee_give_its_distribution():
     corner = 0.9 / (1 + math.e)
     curve = PLD.from_tradeoff([0, corner, 0.9, 1], [0.9, corner, 0, 0])
     for epsilon in (0.0, 0.4, 1.0, 3.0):
@@ -479,3 +481,86 @@ def test_mass_above_the_window_is_added_to_delta():
         above=0.125,
     )
     assert law.delta(1.0) == pytest.approx(0.375)
+
+
+@pytest.mark.parametrize("epsilon", [k / 37 for k in range(1, 12)])
+def test_a_reported_loss_is_not_below_its_certified_epsilon(epsilon):
+    # The decimal form of a float may lie below the float itself.
+    total = PrivacyLossDistribution.from_laplace(epsilon).self_compose(3)
+    reported = total.loss(1e-3).exact_parameters()[0]
+    assert reported == Fraction(total.epsilon(1e-3))
+
+
+@pytest.mark.parametrize("mu", ["1e-160", "1e-170", "1e-300"])
+def test_gaussian_parts_whose_squares_underflow_still_cost(mu):
+    part = PrivacyLossDistribution.from_gaussian(mu)
+    assert part.delta(0) >= 0.398942 * float(mu)
+    four = part.self_compose(4)
+    assert 2 * 0.398942 * float(mu) <= four.delta(0) <= 2 * 0.398943 * float(mu)
+
+
+def test_gaussian_parts_alone_follow_the_closed_curve():
+    part = PrivacyLossDistribution.from_gaussian("0.5").self_compose(4)
+    assert part.delta(1) == pytest.approx(gdp_delta(1.0, 1.0), rel=1e-12)
+    assert part.epsilon("1e-350") == pytest.approx(
+        gdp_epsilon(1.0, log_delta=-350 * math.log(10)), rel=1e-12
+    )
+
+
+def test_deltas_below_the_floats_cost_everything_or_are_refused():
+    pure = PrivacyLossDistribution.from_pure(1).self_compose(5)
+    assert pure.epsilon("1e-350") == 5
+    with pytest.raises(SearchError, match="Gaussian"):
+        pure.compose(PrivacyLossDistribution.from_gaussian(1)).epsilon("1e-350")
+
+
+def test_an_infinite_loss_next_to_certain_is_certain():
+    nearly = PrivacyLossDistribution.from_approx(1, 1 - Fraction(1, 10**20))
+    assert nearly.self_compose(2).delta(0) == 1
+
+
+@pytest.mark.parametrize("build", ["from_pure", "from_laplace", "from_gaussian"])
+def test_parameters_beyond_every_use_are_refused(build):
+    with pytest.raises(ValueError, match="at most 1e\\+100"):
+        getattr(PrivacyLossDistribution, build)("1e350")
+
+
+def test_a_loss_so_large_that_its_other_mass_underflows_is_composed():
+    huge = PrivacyLossDistribution.from_pure("1e5")
+    assert huge.delta(5) == 1
+    assert 99_999 < huge.epsilon("1e-5") <= 100_000
+
+
+def test_only_distributions_are_composed():
+    with pytest.raises(TypeError, match="got Pure; build it with from_loss"):
+        compose_distributions([Pure(1)])
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        PrivacyLossDistribution.from_pure(1).self_compose(2.0)
+    with pytest.raises(ValueError, match="sensitivity must be at most"):
+        PrivacyLossDistribution.from_discrete_laplace(1, sensitivity=10**8)
+
+
+def test_all_constructors_compose_in_one_list():
+    build = PrivacyLossDistribution
+    parts = [
+        build.from_gaussian("0.1"),
+        build.from_laplace("0.2"),
+        build.from_pure("0.1"),
+        build.from_approx("0.1", "1e-7"),
+        build.from_discrete_laplace("0.2", sensitivity=3),
+        build.from_pmfs([0.5, 0.3, 0.2], [0.4, 0.3, 0.3]),
+        build.from_tradeoff([0, 0.25, 1], [0.9, 0.3, 0]),
+        build.from_loss(GDP("0.1")),
+        build.identity(),
+    ]
+    total = compose_distributions(parts)
+    assert total.count == 8
+    alone = max(part.delta("0.5") for part in parts)
+    assert alone <= total.delta("0.5") <= 1
+
+
+def test_too_many_repetitions_are_refused_without_a_wrong_number():
+    many = PrivacyLossDistribution.from_pure("1e-6").self_compose(10**12)
+    assert many.delta(4) >= 0.0001
+    with pytest.raises(SearchError, match="rounding error"):
+        many.epsilon("1e-6")

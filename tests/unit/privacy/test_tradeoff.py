@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -439,3 +441,27 @@ def test_thinning_keeps_pieces_even_where_no_loss_carries_mass():
     fewer = PiecewiseLinearTradeOff.from_atoms(thinned(f.atoms, 2))
     assert len(fewer.atoms) < len(f.atoms)
     assert np.all(fewer(GRID) <= f(GRID) + ROUNDING)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 10.0, 17.3, 20.0, 25.0, 30.0])
+@pytest.mark.parametrize("n", [2, 3])
+def test_groups_of_steep_functions_stay_at_the_exact_composition(epsilon, n):
+    f = PureTradeOff(epsilon).group(n)
+    with localcontext(prec=100):
+        growth = Decimal(epsilon).exp()
+        for alpha in np.geomspace(1e-30, 1, 200).tolist():
+            beta = 1 - Decimal(alpha)
+            for _ in range(n):
+                level = 1 - beta
+                beta = max(1 - growth * level, (1 - level) / growth)
+            assert abs(Decimal(float(f(alpha))) - beta) < Decimal("4e-15")
+
+
+@pytest.mark.parametrize("below", [1e-3, 1e-6, 1e-9, 1e-12])
+def test_delta_just_below_the_largest_loss_is_not_rounded_down(below):
+    masses = [0.7310585786300049, 0.2689414213699951]
+    p, q = (Fraction(mass) for mass in masses)
+    f = tradeoff_from_pmfs(masses, masses[::-1])
+    epsilon = math.log(masses[0] / masses[1]) - below
+    growth = Fraction(Decimal(epsilon).exp())  # 28 digits
+    assert Fraction(f.delta(epsilon)) >= p - growth * q

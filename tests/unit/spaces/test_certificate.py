@@ -1,5 +1,7 @@
 """The compatibility table against enumeration, and attacks on certificates."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -304,3 +306,58 @@ def test_an_attack_on_a_granularity_without_neighbours_finds_nothing():
     fixed = Table(("a", "b"), values_per_cell=1, size=2)
     claim = certificate_for(Unbounded(), value, domain=fixed)
     assert falsify_certificate(claim, trials=3, rng=np.random.default_rng(0)) is None
+
+
+def test_blocks_computed_from_the_data_touch_without_limit():
+    cut, table = Partition.data_dependent("quantile cuts"), Table(("a", "b"))
+    for granularity in (Unbounded(), Group(Unbounded(), 2)):
+        refused = certificate_for(granularity, cut, domain=table)
+        assert refused.touched == math.inf
+        assert refused.verdict == refused.common_verdict == "refuse"
+
+
+def test_local_privacy_of_one_record_survives_a_cut_by_value():
+    """The one record is in a block or not: the block is the data of one person."""
+    table = Table(("a", "b"), values_per_cell=1, size=1)
+    cut = Partition.by_value()
+    certificate = certificate_for(Local(), cut, domain=table)
+    rng = np.random.default_rng(3)
+    assert is_nonexpansive(cut, Local(), domain=table).holds
+    assert certificate.verdict == "sum"
+    assert falsify_certificate(certificate, trials=50, rng=rng) is None
+
+
+@pytest.mark.parametrize("regular", [False, True])
+def test_event_by_location_masks_to_gaps_but_is_refused_as_sets_of_events(regular):
+    """A moved point shifts two masked blocks by one cell, and two sets by no step.
+
+    As masked matrices, where a hidden cell is a gap, every Event step moves each of
+    two blocks by one Event step. As the sets of recorded events, the size of a block
+    changes, which no replacement of an event can do.
+    """
+    stream = Stream(2, 2, regular=regular, values=("a", "b"))
+    cut = Partition.by_location()
+    refused = certificate_for(Event(), cut, domain=stream)
+    assert (refused.verdict, refused.common_verdict) == ("refuse", "top-2 sum")
+    assert is_nonexpansive(cut, Event(), domain=stream).holds
+    masked, listed = set(), set()
+    for first, second in neighbour_pairs(stream, Event()):
+        steps, sets = 0.0, 0.0
+        for view in cut.views(stream):
+            images = [view.apply(database, stream) for database in (first, second)]
+            steps += Event().distance(*images, view.image(stream))
+            sets += Bounded().distance(*map(_events, images), Table())
+        masked.add(steps)
+        listed.add(sets)
+    moved = {2.0} if regular else {1.0, 2.0}
+    assert masked == moved
+    assert listed == {math.inf}
+
+
+def _events(matrix):
+    return Table.database(
+        (user, time, value)
+        for user, row in enumerate(matrix)
+        for time, value in enumerate(row)
+        if value is not None
+    )

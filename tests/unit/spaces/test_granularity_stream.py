@@ -201,3 +201,26 @@ def test_large_streams_have_their_distances_by_formula():
     assert Event().distance(quiet, busy, stream) == n * times
     assert WEvent(24).distance(quiet, busy, stream) == n * 7
     assert User().distance(quiet, busy, stream) == n
+
+
+@pytest.mark.parametrize("granularity", [User(), User(add_remove=True)])
+def test_users_of_a_listed_stream_are_those_of_the_stream(granularity):
+    """A user who turns silent is a neighbour, listed or not."""
+    stream = Stream(2, 2, values=("a",))
+    listed = FiniteDomain(stream.databases())
+    for database in stream.databases():
+        assert set(granularity.neighbours(database, listed)) == set(
+            granularity.neighbours(database, stream)
+        )
+
+
+def test_a_location_outside_the_stream_is_refused_without_being_shown():
+    stream = Stream(1, 1, clusters={"a": "A"})
+    calls = (
+        lambda: stream.cluster_of("secret"),
+        lambda: Element().formula((("secret",),), (("a",),), stream),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="outside") as caught:
+            call()
+        assert "secret" not in str(caught.value)

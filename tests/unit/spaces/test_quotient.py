@@ -251,6 +251,7 @@ def test_dependency_by_construction_and_by_signed_attestation_are_accepted():
         {"by": "R. Reviewer"},
         {"statement": "reads the block only"},
         {"by": "  ", "statement": "reads the block only"},
+        {"by": "R. Reviewer", "statement": "  "},
     ],
 )
 def test_an_unsigned_attestation_is_refused(arguments):
@@ -261,6 +262,18 @@ def test_an_unsigned_attestation_is_refused(arguments):
 def test_a_mechanism_that_peeks_at_a_global_statistic_is_refused():
     with pytest.raises(UnprovedDependencyError, match="grand total"):
         Dependency(Select("a"), "construction", also_reads=("grand total",))
+
+
+def test_a_statement_for_several_releases_serves_each_view_and_must_say_something():
+    for_all = Dependency(None, "construction", statement="each gets its own block")
+    assert require_dependency(for_all, Select("a")) is for_all
+    assert require_dependency(for_all, Select("b")) is for_all
+    with pytest.raises(UnprovedDependencyError, match="statement must say"):
+        Dependency(None, "construction")
+    with pytest.raises(UnprovedDependencyError, match="read only its view"):
+        Dependency(
+            None, "construction", statement="built so", also_reads=("grand total",)
+        )
 
 
 def test_a_missing_or_foreign_proof_is_refused():

@@ -12,7 +12,11 @@ from undertow.errors import (
     VacuousGranularityError,
 )
 from undertow.privacy.loss import Pure
-from undertow.spaces.canonical import canonical_matrix, neighbour_matrix
+from undertow.spaces.canonical import (
+    canonical_matrix,
+    neighbour_matrix,
+    neighbour_pairs,
+)
 from undertow.spaces.cover import interval_cover
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
 from undertow.spaces.granularity import (
@@ -283,3 +287,13 @@ def test_pairs_of_enormous_streams_are_not_written_out():
     assert found.factor == 24
     assert found.pair is None
     assert found.change == "one user changes at 24 consecutive times"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("have", [Unbounded(), Edit()])
+def test_groups_over_a_single_record_value_reach_as_far_as_inspection_says(have, size):
+    """With one value nothing can be replaced, but several records can still leave."""
+    table = Table(("a",), values_per_cell=1, max_size=3)
+    want = Group(Unbounded(), size)
+    farthest = max(have.distance(*pair, table) for pair in neighbour_pairs(table, want))
+    assert transfer_factor(have, want, table).factor == farthest == min(size, 3)

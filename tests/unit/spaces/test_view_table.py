@@ -298,3 +298,22 @@ def test_nearest_refuses_a_sentinel_or_a_diameter_that_does_not_fit():
 def test_every_view_has_a_name_hashes_and_survives_pickling(view, name):
     assert view.name == name
     assert len({view, pickle.loads(pickle.dumps(view))}) == 1
+
+
+def test_the_diameter_is_checked_in_the_order_of_the_place_columns():
+    """The farthest corner from (y, x) = (100, 0) is (0, 10), not (0, 1)."""
+    city = Table(("n",), cell="c", attributes={"c": ("n",), "x": (0, 10), "y": (0, 1)})
+    arguments = {"place": ("y", "x"), "target": (0, 0), "sentinel": (100, 0)}
+    with pytest.raises(FalsifiedClaimError) as caught:
+        Nearest("n", diameter="100.1", **arguments).require_domain(city)
+    assert set(caught.value.witness) == {(0, 10), (100, 0)}
+    Nearest("n", diameter="100.5", **arguments).require_domain(city)
+
+
+@pytest.mark.parametrize("place", ["secret", "17", float("nan"), float("inf"), None])
+def test_a_place_that_is_no_number_is_refused_without_being_shown(place):
+    city = Table(("n",), cell="c", attributes=("c", "x"))
+    view = Nearest("n", place=("x",), target=(0,), sentinel=(0,), diameter=1)
+    with pytest.raises(TypeError, match="number") as caught:
+        view.apply((("n", place),), city)
+    assert "secret" not in str(caught.value)

@@ -47,6 +47,7 @@ def exp_bracket(x: Fraction, precision: int) -> tuple[int, int]:
     for _ in range(halvings):
         lower = lower * lower >> working
         upper = -(-upper * upper >> working)
+    upper = min(upper, 1 << working)  # e^-x is at most 1
     return lower >> (working - precision), -(-upper >> (working - precision))
 
 

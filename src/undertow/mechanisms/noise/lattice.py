@@ -20,7 +20,13 @@ from undertow.mechanisms.noise.secure import SecureSource
 from undertow.privacy.exact import Number, sqrt_up
 from undertow.privacy.loss import ZCDP, Pure
 
-__all__ = ["LatticeGaussian", "LatticeLaplace", "lattice_floats", "lattice_round"]
+__all__ = [
+    "LatticeGaussian",
+    "LatticeLaplace",
+    "add_noise",
+    "lattice_floats",
+    "lattice_round",
+]
 
 _RESOLUTION = 24
 _MACHINE = 2**62
@@ -109,7 +115,7 @@ class LatticeLaplace:
         """Draw the noisy values as integer multiples of the step."""
         rounded = lattice_round(values, self.exponent)
         noise = (source or SecureSource()).laplace(self.scale, rounded.size)
-        return _add(rounded, noise)
+        return add_noise(rounded, noise)
 
     def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
         """Draw the noisy values as floats, each an exact multiple of the step."""
@@ -136,7 +142,7 @@ class LatticeGaussian:
     vector with c entries below 1, so the squared distance of the rounded values is an
     integer below :math:`(\Delta/\text{step}+\sqrt c)^2`; for c = 1 it is at most
     :math:`\lceil\Delta/\text{step}\rceil^2`. The discrete Gaussian then costs
-    :math:`\text{square}/(2\sigma^2)` in zCDP, Theorem 14 of [1]_. It is not Gaussian DP
+    :math:`\text{square}/(2\sigma^2)` in zCDP [1]_. It is not Gaussian DP
     for any parameter :math:`\mu = \Delta/\sigma`, and none is claimed.
 
     References
@@ -202,7 +208,7 @@ class LatticeGaussian:
         """Draw the noisy values as integer multiples of the step."""
         rounded = lattice_round(values, self.exponent)
         noise = (source or SecureSource()).gaussian(self.variance, rounded.size)
-        return _add(rounded, noise)
+        return add_noise(rounded, noise)
 
     def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
         """Draw the noisy values as floats, each an exact multiple of the step."""
@@ -269,7 +275,7 @@ def _narrowed(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.int64) if _largest(array) < _MACHINE else array
 
 
-def _add(rounded: NDArray[Any], noise: Draw) -> Draw:
+def add_noise(rounded: NDArray[Any], noise: Draw) -> Draw:
     """Add noise without wrapping: int64 only where neither term passes 2**62."""
     values = noise.values.reshape(rounded.shape)
     if values.dtype != np.object_ and _largest(values) >= _MACHINE:

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from undertow.mechanisms.noise.bits import SystemBits, uniform_below
@@ -16,7 +17,7 @@ from undertow.mechanisms.noise.draw import (
     read_probability,
     read_size,
 )
-from undertow.mechanisms.noise.inversion import compile_table, sample_outcomes
+from undertow.mechanisms.noise.inversion import compile_table, resolve, sample_outcomes
 from undertow.mechanisms.noise.law import ExpCoin, Law, RationalCoin
 from undertow.mechanisms.noise.staircase import (
     gaussian_stairs,
@@ -26,6 +27,10 @@ from undertow.mechanisms.noise.staircase import (
 from undertow.privacy.exact import Number, exact
 
 __all__ = ["SecureSource", "secure_source"]
+
+# Fewer tosses than this are settled bit by bit: a table would cost more, and would stay
+# in the cache although the coin of a choice depends on private scores.
+_FEW = 64
 
 
 class SecureSource:
@@ -114,6 +119,11 @@ class SecureSource:
         return self._draw(uniform_below(SystemBits(), count, bound=bound))
 
     def _toss(self, coin: Law, count: int) -> Draw:
+        if count < _FEW:
+            tosses = [
+                resolve(coin, 0, length=0, bits=SystemBits()) for _ in range(count)
+            ]
+            return self._draw(np.array(tosses, dtype=np.int64))
         table = compile_table(coin, SystemBits.width)
         outcomes, _ = sample_outcomes(table, count, bits=SystemBits())
         return self._draw(outcomes.astype("int64"))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.mechanisms.noise.bits import uniform_below
 from undertow.mechanisms.noise.draw import (
     Draw,
     read_positive,
@@ -20,6 +21,20 @@ __all__ = ["SimulatedSource"]
 
 # Beyond this a double no longer holds the integers around a draw.
 _LARGEST_SCALE = 2.0**45
+
+
+class _SeededBits:
+    """Seeded words, for integers past the machine word."""
+
+    __slots__ = ("_rng",)
+    width = 16
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def words(self, count: int) -> NDArray[np.uint16]:
+        """Return the next `count` words."""
+        return self._rng.integers(1 << 16, size=count, dtype=np.uint16)
 
 
 class SimulatedSource:
@@ -73,7 +88,7 @@ class SimulatedSource:
 
         Notes
         -----
-        Rejection from the discrete Laplace law, Algorithm 3 of Canonne, Kamath and
+        Rejection from the discrete Laplace law, as in Canonne, Kamath and
         Steinke, *The Discrete Gaussian for Differential Privacy*, 2020.
         """
         sigma, count = math.sqrt(_double(variance, "variance")), read_size(size)
@@ -106,9 +121,11 @@ class SimulatedSource:
     def uniform(self, bound: int, size: int) -> Draw:
         """Draw integers uniform on 0, ..., bound - 1."""
         bound, count = read_size(bound, "bound"), read_size(size)
-        if not 0 < bound < 2**63:
-            raise ValueError(f"bound must be positive and below 2**63, got {bound}.")
-        return self._draw(self._rng.integers(bound, size=count))
+        if bound == 0:
+            raise ValueError("bound must be positive, got 0.")
+        if bound < 2**63:
+            return self._draw(self._rng.integers(bound, size=count))
+        return self._draw(uniform_below(_SeededBits(self._rng), count, bound=bound))
 
     def continuous_laplace(self, scale: Number, size: int) -> Draw:
         """Draw real numbers from the Laplace law."""

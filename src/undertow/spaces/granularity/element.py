@@ -12,7 +12,7 @@ from undertow.errors import AssumptionError, MismatchError
 from undertow.spaces.base import Database, Domain
 from undertow.spaces.connected import Components
 from undertow.spaces.cover import least_feedback
-from undertow.spaces.domain import Stream
+from undertow.spaces.domain import Stream, require_members
 from undertow.spaces.granularity.generic import Catalogued
 from undertow.spaces.granularity.stream import CellLevel
 
@@ -62,6 +62,8 @@ class Element(CellLevel):
 
     def formula(self, first: Any, second: Any, domain: Domain) -> int:
         """Return how many (user, cluster) contents differ: a lower bound."""
+        self.require_domain(domain)
+        require_members(domain, first, second)
         assert isinstance(domain, Stream)
         cluster = dict(domain.clusters or ())
         return sum(

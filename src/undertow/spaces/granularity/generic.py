@@ -143,7 +143,8 @@ class FreeLunch(Catalogued):
 class Local(FreeLunch):
     """Local DP: the data is one person's, and any two values are neighbours.
 
-    Thesis, Section 2.1 and Remark A.4.
+    Thesis, Section 2.1 and Remark A.4. A table or rows of at most one record count:
+    that is what a view shows of one person.
     """
 
     @property
@@ -155,8 +156,8 @@ class Local(FreeLunch):
         """Raise ``MismatchError`` unless `domain` holds one person's data."""
         alone = (
             isinstance(domain, FiniteDomain | MetricSpace)
-            or (isinstance(domain, Table) and domain.size == 1)
-            or (isinstance(domain, Rows) and len(domain.ids) == 1)
+            or (isinstance(domain, Table) and domain.greatest_size <= 1)
+            or (isinstance(domain, Rows) and len(domain.ids) <= 1)
             or (isinstance(domain, Stream) and domain.users == 1)
         )
         if not alone:

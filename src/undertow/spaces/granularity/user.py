@@ -99,8 +99,10 @@ class User(Catalogued):
     def _rule(self, domain: Domain) -> Rule:
         if self.add_remove:
             return "add-remove"
-        # On a stream a row of gaps is a row like any other; rows keep their id set.
-        return "edit" if isinstance(domain, Stream) else "replace"
+        # On a stream, listed or not, a row of gaps is a row like any other; rows keep
+        # their id set.
+        listed = isinstance(domain, FiniteDomain) and domain.holds_matrices
+        return "edit" if listed or isinstance(domain, Stream) else "replace"
 
     def within_cap(self, database: Any) -> bool:
         """Return whether every user respects the declared cap."""

@@ -18,7 +18,13 @@ from undertow.spaces.change import (
 )
 from undertow.spaces.influence.runs import front_of
 
-__all__ = ["Grow", "RepeatedFamily", "UnionFamily"]
+__all__ = [
+    "Grow",
+    "IndependentFamily",
+    "LeastFamily",
+    "RepeatedFamily",
+    "UnionFamily",
+]
 
 Grow = Callable[[Exact, Exact], Exact]
 """The influence of several changes, from the influence of one and their number."""
@@ -51,6 +57,65 @@ class UnionFamily(ChangeFamily):
                 if held is None or (point.tight and not held.tight):
                     points[point.values] = point
         return tuple(points[values] for values in front_of(points))
+
+
+class LeastFamily(ChangeFamily):
+    """Several families that all cover the changes: the smallest maximum is valid."""
+
+    def __init__(self, parts: Sequence[ChangeFamily]) -> None:
+        self.parts = tuple(parts)
+        self.tight = any(part.tight for part in parts)
+        self.mixes = any(part.mixes for part in parts)
+        self.notes = tuple(dict.fromkeys(n for part in parts for n in part.notes))
+
+    def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
+        """Return the smallest maximum of the parts, a tight one among equals."""
+        return min(
+            (part.maximise(charges, coordinate=coordinate) for part in self.parts),
+            key=lambda top: (top.value, not top.tight),
+        )
+
+
+class IndependentFamily(ChangeFamily):
+    """Columns in groups, each with a family of its own: the maxima add up.
+
+    Parameters
+    ----------
+    parts : sequence of (ChangeFamily, sequence of int)
+        Each family with the columns it numbers 0, 1, ...
+
+    Notes
+    -----
+    The maximum of a sum is at most the sum of the maxima, so the bound is valid
+    whatever the changes have in common; it is not called tight.
+    """
+
+    tight = False
+
+    def __init__(self, parts: Sequence[tuple[ChangeFamily, Sequence[int]]]) -> None:
+        self.parts = [(family, tuple(columns)) for family, columns in parts]
+        self.mixes = any(family.mixes for family, _ in parts)
+        notes = (note for family, _ in parts for note in family.notes)
+        self.notes = tuple(dict.fromkeys(notes))
+
+    def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
+        """Return the sum of the maxima of the parts."""
+        total: Exact = 0
+        influences: dict[int, Exact] = {}
+        words: list[str] = []
+        for family, columns in self.parts:
+            place = {column: at for at, column in enumerate(columns)}
+            own = [
+                Charge(tuple(place[j] for j in charge.columns), charge.price)
+                for charge in charges
+                if charge.columns[0] in place
+            ]
+            top = family.maximise(own, coordinate=coordinate)
+            total = math.inf if math.inf in (total, top.value) else total + top.value
+            influences |= {columns[j]: a for j, a in top.row.influences.items()}
+            words.append(top.row.change.summary)
+        change = Change("several", "; and ".join(words))
+        return Maximum(total, Row(change, influences), False)
 
 
 class RepeatedFamily(ChangeFamily):

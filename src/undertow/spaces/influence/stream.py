@@ -19,16 +19,17 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.influence.families import RepeatedFamily
+from undertow.spaces.influence.families import (
+    IndependentFamily,
+    LeastFamily,
+    RepeatedFamily,
+)
 from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
 from undertow.spaces.influence.runs import ExplicitFamily, Run
 from undertow.spaces.influence.stream_choice import Choice, chosen_times
+from undertow.spaces.influence.stream_location import location_family
 from undertow.spaces.influence.stream_palette import Mode, Palette, palettes
-from undertow.spaces.influence.stream_units import (
-    Flags,
-    StreamSight,
-    stream_sight,
-)
+from undertow.spaces.influence.stream_units import StreamSight, stream_sight
 from undertow.spaces.influence.stream_users import UserKind, user_kinds
 from undertow.spaces.influence.stream_window import window_family
 from undertow.spaces.view import At
@@ -58,6 +59,52 @@ def _family(
     if isinstance(target, Group):
         return _repeated(domain, target, plain)
     sights = _sights(domain, target, plain)
+    family = _route(domain, target, sights)
+    located = [j for j, sight in enumerate(sights) if sight.values is not None]
+    if family is None or family.tight or not located:
+        return family
+    return LeastFamily([family, _by_location(domain, target, sights, located)])
+
+
+def _by_location(
+    domain: Stream,
+    target: Granularity,
+    sights: Sequence[StreamSight],
+    located: Sequence[int],
+) -> ChangeFamily:
+    """Bound views of locations by pairs of locations, beside all other views."""
+    mode: Mode = "replace"
+    if getattr(target, "add_remove", False):
+        mode = "add-remove"
+    elif isinstance(target, LTrajectory) and not target.moves_gaps(domain):
+        mode = "relocate"
+    seeing = [sights[j] for j in located]
+    cells = _cell_number(domain, target)
+    part = location_family(domain, seeing, mode=mode, cells=cells)
+    others = [j for j in range(len(sights)) if j not in set(located)]
+    rest = _route(domain, target, [sights[j] for j in others])
+    assert rest is not None
+    return IndependentFamily([(part, located), (rest, others)])
+
+
+def _cell_number(domain: Stream, target: Granularity) -> int:
+    """Return how many cells one change can touch."""
+    times = domain.times
+    if isinstance(target, Event):
+        return 1
+    if isinstance(target, WEvent):
+        return min(target.w, times)
+    if isinstance(target, LTrajectory):
+        return min(target.length, times)
+    if isinstance(target, User) and target.max_times is not None:
+        slots = target.max_times * (1 if target.add_remove else 2)
+        return min(slots, times)
+    return times * domain.users if isinstance(target, FreeLunch) else times
+
+
+def _route(
+    domain: Stream, target: Granularity, sights: Sequence[StreamSight]
+) -> ChangeFamily | None:
     if isinstance(target, Event):
         return _cells(domain, target, sights)
     if isinstance(target, WEvent):
@@ -105,7 +152,7 @@ def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced
     if seen <= unit.max_times or (cap is not None and cap <= unit.max_times):
         return column
     lost: tuple[tuple[str, Exact], ...] = (*column.steps, ("scale", math.inf))
-    return replace(column, unit=FreeLunch(), steps=lost)
+    return replace(column, unit=FreeLunch(), steps=lost, faithful=False)
 
 
 def _cells(
@@ -188,10 +235,9 @@ def _whole_rows(
     for j, sight in enumerate(sights):
         whole = sight.positions(sight.times)
         for p, flags in enumerate(worst):
-            seen = flags[j]
-            if within:  # one cluster: its content is one step of the element unit
-                seen = Flags(seen.weight, min(seen.clusters, 1), seen.gap)
-            influence = sight.one_user(whole, seen, leaves=leaves)
+            influence = sight.one_user(whole, flags[j], leaves=leaves)
+            if within and influence and isinstance(sight.unit, Element):
+                influence = sight.column.finish(1)  # the content of one cluster
             for k, kind in enumerate(kinds):
                 if influence and kind.seen[j]:
                     at = p * len(kinds) + k
@@ -203,7 +249,7 @@ def _whole_rows(
         return Change("user", words, (("users", kinds[k].example),))
 
     tight = all(palette.single for palette in found) and all(
-        sight.attained(len(sight.times), flags[j]) or within
+        sight.attained(len(sight.times), flags[j], leaves=leaves) or within
         for flags in worst
         for j, sight in enumerate(sights)
     )

@@ -130,7 +130,9 @@ def _exact(plan: _Plan, sight: StreamSight) -> bool:
     # Staying present on the view takes recorded times away from those that change.
     present = isinstance(sight.unit, User) and sight.unit.add_remove
     loose = present and plan.mode == "replace" and len(sight.times) > 1
-    return sight.attained(plan.largest, Flags(1, 2)) and not loose
+    weight = 1 if plan.mode == "leave" else 2
+    exact = sight.attained(plan.largest, Flags(weight, 2), leaves=plan.leaves)
+    return exact and not loose
 
 
 def _influence(

@@ -15,14 +15,14 @@ from undertow.spaces.domain import Stream
 from undertow.spaces.granularity import Element
 from undertow.spaces.influence.stream_units import Flags, StreamSight
 
-__all__ = ["Mode", "Palette", "palettes"]
+__all__ = ["Mode", "Palette", "location_kinds", "palettes"]
 
 Mode = Literal["replace", "add-remove", "relocate", "element"]
 """Any change of a cell; events that come and go; other locations at the same times; the
 content of one cluster."""
 
 # Different ways of changing a cell up to which they are compared one by one.
-_COMPARED_STEPS = 1_000
+_COMPARED_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,22 @@ def palettes(
         _matters([s for s, place in zip(sights, order, strict=True) if place == at])
         for at in range(len(looks))
     ]
+    stays = [domain.regular and setting == "common" for _, setting in looks]
     found = []
     for label, members in groups:
         steps = _steps(members, gap=not domain.regular, mode=mode)
-        choices, complete = _choices(steps, matters)
+        choices, complete = _choices(steps, matters, stays)
         spread = tuple(tuple(flags[at] for at in order) for flags in choices)
         if any(choices):
             found.append(Palette(label, spread, exact and complete))
     return found or [Palette("", (tuple(Flags(0) for _ in sights),), True)]
+
+
+def location_kinds(
+    domain: Stream, sets: Sequence[frozenset[Hashable] | None]
+) -> list[tuple[tuple[bool, ...], int]]:
+    """Return which sets see each kind of location, and how many locations it holds."""
+    return [(k.seen, k.number) for k in _kinds(domain, sets, by_cluster=False)]
 
 
 def _kinds(
@@ -151,12 +159,16 @@ def _matters(sights: Sequence[StreamSight]) -> Flags:
 
 
 def _choices(
-    steps: Iterator[Step], matters: Sequence[Flags]
+    steps: Iterator[Step], matters: Sequence[Flags], stays: Sequence[bool]
 ) -> tuple[list[tuple[Flags, ...]], bool]:
     """Return the flags of steps that no other step beats; all joined if too many."""
     different: dict[tuple[Flags, ...], None] = {}
     for one, two in steps:
-        different[tuple(_seen(one, two, at, m) for at, m in enumerate(matters))] = None
+        flags = tuple(
+            _seen(one, two, at, m, stays=stay)
+            for at, (m, stay) in enumerate(zip(matters, stays, strict=True))
+        )
+        different[flags] = None
     if len(different) > _COMPARED_STEPS:
         return [tuple(_worst(flags) for flags in zip(*different, strict=True))], False
     kept = [
@@ -167,13 +179,17 @@ def _choices(
     return kept, True
 
 
-def _seen(one: _Kind, two: _Kind | None, at: int, matters: Flags) -> Flags:
+def _seen(
+    one: _Kind, two: _Kind | None, at: int, matters: Flags, *, stays: bool
+) -> Flags:
+    """Return what a view sees of a step; `stays`: what leaves it goes elsewhere."""
     before, after = one.seen[at], two is not None and two.seen[at]
+    crossed = two is not None and one.cluster != two.cluster
     if before and after:
-        crossed = two is not None and one.cluster != two.cluster
         return Flags(matters.weight, min(1 + crossed, matters.clusters), False)
     if before or after:
-        return Flags(1, min(1, matters.clusters), matters.gap)
+        clusters = min(1 + (stays and crossed), matters.clusters)
+        return Flags(1, clusters, matters.gap)
     return Flags(0, 0, False)
 
 

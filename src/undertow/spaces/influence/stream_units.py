@@ -215,19 +215,27 @@ class StreamSight:
 
     def _contents(self, cells: int, flags: Flags) -> Exact:
         """Bound the contents that change, and the clusters to empty in between."""
-        if self.regular:
-            return math.inf if flags.clusters > 1 else 1
-        if cells == 1 or flags.clusters == 1:
-            return flags.clusters
-        contents = min(self.cluster_count, 2 * cells)
+        if self.regular and flags.clusters > 1:
+            return math.inf
+        contents = min(self.cluster_count, flags.clusters * cells)
+        if cells == 1 or self.regular or flags.clusters == 1:
+            return contents
         return contents + min(contents - 1, cells // 2)
 
-    def attained(self, cells: int, flags: Flags) -> bool:
-        """Return whether the influence of that many cells of one user is exact."""
-        loose = isinstance(self.unit, Element) and cells > 1 and flags.clusters > 1
+    def attained(self, cells: int, flags: Flags, *, leaves: bool = False) -> bool:
+        """Return whether the influence of that many cells of one user is exact.
+
+        That is, reached by one change of the user together with all other columns.
+        """
+        if cells > 1 and isinstance(self.unit, Element) and self.cluster_count > 1:
+            return False
+        if cells > 1 and isinstance(self.unit, User) and self.unit.add_remove:
+            # With one location, staying present on all views at once can fail.
+            present = leaves or flags.weight > 1 or len(self.times) == 1
+            return present and self.column.faithful
         # Cells that the view does not see may be taken as gaps, closing up the rest.
         hidden = self.counts_recorded and self.values is not None
-        return self.column.faithful and not loose and not hidden
+        return self.column.faithful and not hidden
 
     def largest_cover(self, most: int) -> Exact:
         """Return the most that any `most` cells of one user can need to be covered."""

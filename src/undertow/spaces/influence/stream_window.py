@@ -46,7 +46,7 @@ def window_family(
     """
     w = min(w, domain.times)
     kinds = user_kinds(domain, sights)
-    if one_user:
+    if one_user or domain.users == 1:
         return _one_user(domain, sights, kinds, w)
     if len(kinds) == 1:
         return _mixed(domain, sights, w, tight=_free(domain.users, sights, w))
@@ -115,7 +115,7 @@ def _apart(sight: StreamSight, flags: Flags, positions: Sequence[int]) -> Exact:
 
 def _free(users: int, sights: Sequence[StreamSight], w: int) -> bool:
     """Return whether one assignment of users is the worst for all columns."""
-    return users >= w or users == 1 or not any(_cares(sight, w) for sight in sights)
+    return users >= w or not any(_cares(sight, w) for sight in sights)
 
 
 def _cares(sight: StreamSight, w: int) -> bool:
