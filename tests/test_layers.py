@@ -21,6 +21,7 @@ ARROWS = {
     "composition": CORE[:3],
     "plotting": CORE,
     "cli": [*CORE, "plotting"],
+    "__main__": ["cli"],
 }
 SHARED = {"errors", "_validate", "_numeric", "_version"}
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)

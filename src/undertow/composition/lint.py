@@ -140,19 +140,20 @@ def _partition(stage: Stage) -> Finding | None:
     if certificate.verdict == "max":
         return None
     rule, name = stage.partition.rule, stage.granularity.name
+    count = certificate.touched
+    touched = f"{count} blocks" if count < math.inf else "any number of blocks"
     if rule in _POSITION_RULES:
         return Finding(
             "E102",
             stage.name,
-            f"partition by {rule} under {name}: one change touches "
-            f"{certificate.touched} blocks",
+            f"partition by {rule} under {name}: one change touches {touched}",
             certificate.source,
         )
     return Finding(
         "E101",
         stage.name,
         f"parallel composition claimed under {name} with a partition by {rule}: one "
-        f"change touches {certificate.touched} blocks",
+        f"change touches {touched}",
         "thesis, Example 2.16" if rule == "value" else certificate.source,
     )
 
@@ -161,7 +162,7 @@ def _preprocessing(stage: Stage) -> Finding | None:
     if stage.preprocessing is None:
         return None
     known = stage.sensitivity is not None
-    stretch = exact(stage.sensitivity, "sensitivity") if stage.sensitivity else math.inf
+    stretch = math.inf if stage.sensitivity is None else exact(stage.sensitivity)
     if known and stretch < math.inf:
         return None
     kind = "infinite" if known else "no proved, hence infinite,"

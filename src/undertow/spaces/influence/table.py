@@ -24,6 +24,12 @@ from undertow.spaces.influence.pairs import PairColumn, PairFamily
 from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
 from undertow.spaces.influence.runs import ExplicitFamily, Run
 from undertow.spaces.influence.slots import SlotColumn, TopFamily
+from undertow.spaces.influence.table_change import (
+    added,
+    exchanged,
+    in_cells,
+    replaced,
+)
 from undertow.spaces.influence.table_units import (
     TableSight,
     possible_cells,
@@ -84,7 +90,7 @@ def replacement_row(
         influence = (0, sight.one, both)[inside]
         if influence:
             influences[j] = influence
-    return Row(_replace((source,), (destination,), domain), influences)
+    return Row(replaced((source,), (destination,), domain), influences)
 
 
 def record_row(
@@ -215,12 +221,18 @@ def _sees(sight: TableSight, label: tuple[Hashable, ...]) -> bool:
     return sight.cells is None or not sight.cells.isdisjoint(label)
 
 
-def _types(domain: Table, sights: Sequence[TableSight]) -> _Types:
-    sets = list(dict.fromkeys(s.cells for s in sights if s.cells is not None))
-    of_cell: dict[Hashable, list[int]] = {}
+def _sets_of_cells(sets: Sequence[frozenset[object]]) -> dict[object, list[int]]:
+    """Return which of the sets hold each cell."""
+    found: dict[object, list[int]] = {}
     for number, cells in enumerate(sets):
         for cell in cells:
-            of_cell.setdefault(cell, []).append(number)
+            found.setdefault(cell, []).append(number)
+    return found
+
+
+def _types(domain: Table, sights: Sequence[TableSight]) -> _Types:
+    sets = list(dict.fromkeys(s.cells for s in sights if s.cells is not None))
+    of_cell = _sets_of_cells(sets)
     apart = any(sight.move != sight.same for sight in sights)
     found: dict[tuple[int, ...], int] = {}
     labels: list[tuple[Hashable, ...]] = []
@@ -260,7 +272,7 @@ def _entering(
     return ExplicitFamily(
         len(types.labels),
         runs,
-        describe=lambda at: _add(types.labels[at], domain),
+        describe=lambda at: added(types.labels[at], domain),
         tight=faithful,
     )
 
@@ -294,7 +306,7 @@ def _replacing(
         len(types.labels),
         twice=types.twice(domain) if twice is None else twice,
         columns=columns,
-        describe=lambda s, t: _replace(types.labels[s], types.labels[t], domain),
+        describe=lambda s, t: replaced(types.labels[s], types.labels[t], domain),
         tight=faithful,
     )
 
@@ -339,7 +351,7 @@ def _one_attribute(
     }
 
     def describe(at: int) -> Change:
-        where = _in_cells(types.labels[at], domain)
+        where = in_cells(types.labels[at], domain)
         details = (("attribute", name), ("cells", types.labels[at]))
         return Change("attribute", f"change {name!r} of a record{where}", details)
 
@@ -367,7 +379,7 @@ def _top_family(
         columns=columns,
         replace=replace,
         equal_sets=domain.values_per_cell != 1,
-        describe=lambda once, twice: _sets(domain, once, twice, replace=replace),
+        describe=lambda once, twice: exchanged(domain, once, twice, replace=replace),
         tight=faithful,
         notes=(f"every record lies in at most {most_cells} cells",),
     )
@@ -392,51 +404,3 @@ def table_family_of(
     if isinstance(target, Group):
         return _repeated(domain, target.base, plain, times=target.size)
     return _family(domain, target, plain)
-
-
-def _in_cells(label: tuple[Hashable, ...], domain: Table) -> str:
-    if not domain.cells:
-        return ""
-    if not domain.multi:
-        return f" of {domain.cell} {label[0]!r}"
-    named = ", ".join(repr(cell) for cell in label) or "none"
-    return f" of {domain.cell}s {named}"
-
-
-def _add(label: tuple[Hashable, ...], domain: Table) -> Change:
-    where = _in_cells(label, domain)
-    return Change("add", f"add or remove a record{where}", (("cells", label),))
-
-
-def _replace(
-    source: tuple[Hashable, ...], destination: tuple[Hashable, ...], domain: Table
-) -> Change:
-    details: tuple[tuple[str, object], ...] = (
-        ("from", source),
-        ("to", destination),
-    )
-    if source == destination:
-        where = _in_cells(source, domain)
-        summary = f"replace a record{where} by another one of the same"
-        if not domain.cells:
-            summary = "replace a record by another one"
-        return Change("replace", summary, details)
-    there = _in_cells(destination, domain)
-    summary = f"replace a record{_in_cells(source, domain)} by one{there}"
-    if not domain.multi:
-        one, two = source[0], destination[0]
-        pair = ((one, one, one), (one, one, two))
-        details = (*details, ("example", pair))
-    return Change("replace", summary, details)
-
-
-def _sets(
-    domain: Table, once: tuple[int, ...], twice: tuple[int, ...], *, replace: bool
-) -> Change:
-    alone = tuple(domain.cells[i] for i in once)
-    shared = tuple(domain.cells[i] for i in twice)
-    if not replace:
-        return _add(alone, domain)
-    details = (("either", alone), ("both", shared))
-    named = ", ".join(repr(cell) for cell in (*alone, *shared))
-    return Change("replace", f"replace a record, touching cells {named}", details)
