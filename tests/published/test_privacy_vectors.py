@@ -6,9 +6,6 @@ J. Parra-Arnau and T. Strufe, *Composition in Differential Privacy for General
 Granularity Notions*. Values have twelve digits unless fewer are printed.
 """
 
-# Test names carry the vectors' ids, which have capital letters.
-# ruff: noqa: N802
-
 from __future__ import annotations
 
 import itertools

@@ -8,7 +8,6 @@ had to be corrected, by its counterexample.
 """
 
 # Test names carry the ids of the vectors, which are upper case.
-# ruff: noqa: N802
 
 import math
 from itertools import combinations, combinations_with_replacement

@@ -98,7 +98,7 @@ def read_front(
     fixed: bool,
     delta: Number | None,
 ) -> EngineResult:
-    """Turn the Pareto front of a family into a result; `fixed`: no claim was dropped."""
+    """Turn the front of a family into a result; `fixed`: no claim was given up."""
     losses = [
         front_loss(
             point.values,

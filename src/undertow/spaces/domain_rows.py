@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, ClassVar
@@ -108,9 +108,13 @@ class Rows(Domain):
     values: tuple[Hashable, ...] | None = field(default=None, kw_only=True)
     attributes: Attributes = field(default=(), kw_only=True)
     free_ids: bool = field(default=False, kw_only=True)
+    #: The ids for look-up, kept because every view of a long plan is checked so.
+    known_ids: Container[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ids", _ids(self.ids))
+        known = self.ids if isinstance(self.ids, range) else frozenset(self.ids)
+        object.__setattr__(self, "known_ids", known)
         object.__setattr__(self, "attributes", read_attributes(self.attributes))
         if self.values is not None:
             object.__setattr__(self, "values", distinct("values", self.values))

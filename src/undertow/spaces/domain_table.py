@@ -76,9 +76,12 @@ class Table(Domain):
     max_cells: int | None = field(default=None, kw_only=True)
     values_per_cell: int | None = field(default=None, kw_only=True)
     attributes: Attributes = field(default=(), kw_only=True)
+    #: The cells as a set, kept because every view of a long plan is checked against it.
+    cell_set: frozenset[Hashable] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", distinct("cells", self.cells))
+        object.__setattr__(self, "cell_set", frozenset(self.cells))
         object.__setattr__(self, "attributes", read_attributes(self.attributes))
         if self.size is not None and self.max_size is not None:
             raise ValueError("one of size and max_size must be left out, got both.")
@@ -231,7 +234,7 @@ class Table(Domain):
         return (
             isinstance(label, frozenset)
             and len(label) <= most
-            and label <= set(self.cells)
+            and label <= self.cell_set
         )
 
     def __contains__(self, database: object) -> bool:

@@ -53,7 +53,8 @@ class Ids(View):
 
     def require_domain(self, domain: Domain) -> None:
         """Require rows that have these ids."""
-        unknown = self.ids - set(_rows(self, domain).ids)
+        known = _rows(self, domain).known_ids
+        unknown = frozenset(at for at in self.ids if at not in known)
         if unknown:
             raise ValueError(
                 f"ids must be ids of the rows, got {named(unknown)}; the rows have "

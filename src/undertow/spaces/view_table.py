@@ -95,7 +95,7 @@ class Select(View):
 
     def require_domain(self, domain: Domain) -> None:
         """Require a table that has the cells."""
-        unknown = self.cells - set(_table(self, domain).cells)
+        unknown = self.cells - _table(self, domain).cell_set
         if unknown:
             raise ValueError(
                 f"cells must be cells of the table, got {named(unknown)}; the table "
@@ -107,7 +107,7 @@ class Select(View):
         table = _table(self, domain)
         labels = dict(table.attributes).get(table.cell) if table.cells else None
         if not table.multi:
-            return self.cells >= set(labels or table.cells)
+            return self.cells >= (set(labels) if labels else table.cell_set)
         # Without a list of its own a table of overlapping cells has records in none.
         return labels is not None and all(self.cells & _as_set(x) for x in labels)
 

@@ -117,5 +117,5 @@ def test_bad_scores_are_refused():
         mechanism.pmf([0, 1])
     with pytest.raises(ValueError, match="scores must be finite"):
         mechanism.pmf([0, 1, math.inf])
-    with pytest.raises(ValueError, match="scores must be a number"):
+    with pytest.raises(ValueError, match="scores must be finite"):
         mechanism.pmf([0, 1, math.nan])

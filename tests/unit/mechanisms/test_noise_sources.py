@@ -271,8 +271,8 @@ def test_continuous_draws_exist_only_in_simulation():
 def test_simulation_refuses_scales_that_doubles_cannot_hold():
     with pytest.raises(ValueError, match=r"^scale must be at most .* SecureSource"):
         SimulatedSource(1).laplace(2**60, 1)
-    with pytest.raises(ValueError, match=r"^bound must be positive and below 2\*\*63"):
-        SimulatedSource(1).uniform(2**70, 1)
+    with pytest.raises(ValueError, match="bound must be positive"):
+        SimulatedSource(1).uniform(0, 1)
     with pytest.raises(ValueError, match="seed must be non-negative"):
         SimulatedSource(-1)
 

@@ -101,7 +101,7 @@ def test_bad_arguments_are_refused():
         RandomizedResponse(2, "inf")
     with pytest.raises(ValueError, match="epsilon must be non-negative"):
         RandomizedResponse(2, -1)
-    with pytest.raises(ValueError, match="one of the 2 candidates"):
+    with pytest.raises(ValueError, match="among the 2 candidates"):
         RandomizedResponse(2, 1).pair_loss(0, 5)
     with pytest.raises(MismatchError, match="discrete metric on categories"):
         RandomizedResponse(2, 1).loss(AbsoluteDifference())

@@ -201,7 +201,7 @@ def test_values_are_plain_floats():
 
 @pytest.mark.parametrize("mu", [5e-324, 1e-322, 1e-320, 1e-310, 1e-300, 1e-40, 1e-31])
 def test_the_curve_of_a_tiny_mu_is_its_slope_at_zero_rounded_up(mu):
-    # delta(0; mu) = erf(mu / sqrt 8) is mu / sqrt(2 pi) to far more than 60 digits here.
+    # delta(0; mu) = erf(mu / sqrt 8) is mu / sqrt(2 pi) to sixty digits here.
     truth = Fraction(mu) * Fraction("0.39894228040143267793994605993438186847585863116")
     assert Fraction(gdp_delta(mu, 0.0)) >= truth
     expected = math.log(mu) - math.log(2 * math.pi) / 2

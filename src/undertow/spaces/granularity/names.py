@@ -65,6 +65,10 @@ _PATTERNS: dict[str, tuple[str, Callable[[re.Match[str]], Granularity]]] = {
 }
 
 
+# Groups nest; a longer name is a mistake, and would exhaust the stack.
+_LONGEST_NAME = 200
+
+
 def granularity_names() -> tuple[str, ...]:
     """Return every plain name and one example of each name that takes a number."""
     more = (
@@ -96,6 +100,11 @@ def parse_granularity(text: str) -> Granularity:
     """
     if not isinstance(text, str):
         raise TypeError(f"text must be a granularity name, got {text!r}.")
+    if len(text) > _LONGEST_NAME:
+        raise ValueError(
+            f"text must be a granularity name of at most {_LONGEST_NAME} characters, "
+            f"got {len(text)}."
+        )
     if text in _PLAIN:
         return _PLAIN[text]()
     for pattern, build in _PATTERNS.values():

@@ -96,7 +96,7 @@ def run_totals(
 
     Examples
     --------
-    >>> list(run_totals(3, np.array([0, 1]), np.array([2, 3]), [5, 7]))
+    >>> run_totals(3, np.array([0, 1]), np.array([2, 3]), [5, 7]).tolist()
     [5, 12, 7]
     """
     if sum(values) < _WORD:

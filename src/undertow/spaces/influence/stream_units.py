@@ -288,6 +288,10 @@ def stream_sight(column: Reduced, domain: Stream) -> StreamSight:
         where, values = _located(view, column.setting, domain)
     if isinstance(column.unit, Granularity):
         _require_fit(column, where, len(seen))
+    if values is not None and column.setting == "common" and domain.regular:
+        # A hidden location of the same cluster may connect what looks separate.
+        exact = column.faithful and not isinstance(column.unit, Element)
+        column = replace(column, faithful=exact)
     return StreamSight(
         column,
         None if users is None or len(users) == domain.users else users,
