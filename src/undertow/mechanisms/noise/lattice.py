@@ -30,7 +30,6 @@ __all__ = [
 
 _RESOLUTION = 24
 _MACHINE = 2**62
-_DOUBLE = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,19 +287,22 @@ def _as_floats(draw: Draw, exponent: int) -> Draw:
 
 
 def lattice_floats(steps: NDArray[Any], exponent: int) -> NDArray[np.float64]:
-    r"""Return the multiples :math:`k\,2^e` as floats, or refuse if one is not a float.
+    r"""Return the multiples :math:`k\,2^e` as floats, the nearest where none is exact.
+
+    Rounding is a function of the noisy integer alone: post-processing, which reveals
+    nothing more. ``sample_steps`` of the lattice returns the integers themselves.
 
     Raises
     ------
     ValueError
-        If some multiple needs more than 53 bits or an exponent outside the doubles. The
-        decision is a function of noisy values alone, so it reveals nothing more.
+        If some multiple lies outside the range of the doubles; this too depends on
+        noisy values only.
     """
     largest = _largest(steps)
-    if largest > _DOUBLE or not -1074 <= exponent <= 1023 - largest.bit_length():
+    if not -1074 <= exponent <= 1023 - largest.bit_length():
         raise ValueError(
-            "noisy values must be floats, got one past 53 bits or out of range; "
-            "use sample_steps, which returns the exact multiples of the step."
+            "noisy values must be in the range of floats, got a multiple of "
+            f"2**{exponent} beyond it; use a scale nearer to one."
         )
     return np.asarray(np.ldexp(steps.astype(np.float64), exponent))
 
