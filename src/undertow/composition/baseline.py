@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-
 from undertow.composition.engine import EngineResult
 from undertow.composition.engine_cost import claim_cost
 from undertow.composition.engine_price import front_loss
 from undertow.privacy.exact import Exact, Number
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Domain, Granularity, View
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import (
+    Change,
+    Charge,
+    Column,
+    Row,
+    change_family,
+    totals,
+)
 from undertow.spaces.view import At, Degree, IncidentEdges, Select, Window
 
 __all__ = ["release_shares", "sequential_baseline"]
@@ -20,18 +25,25 @@ __all__ = ["release_shares", "sequential_baseline"]
 
 def release_shares(result: EngineResult, *, delta: Number | None) -> list[Loss]:
     """Return what each release costs at the change that attains the loss."""
-    kinds = result.table.kind_of
-    _, first = np.unique(kinds, return_index=True)
-    share = [
-        front_loss(
-            result.contribution(int(release)),
-            notion=result.ledger.notion,
-            concentrated=result.ledger.concentrated,
-            delta=delta,
-        )
-        for release in first
-    ]
-    return [share[kind] for kind in kinds.tolist()]
+    tally, losses, moved = result.tally, result.table.losses, result.row.influences
+    known: dict[tuple[int, Exact], tuple[Exact, ...]] = {}
+    stated: dict[tuple[Exact, ...], Loss] = {}
+
+    def cost(column: int, at: int) -> tuple[Exact, ...]:
+        key = (at, moved.get(column, 0))
+        if key not in known:
+            known[key] = claim_cost(
+                losses[at], key[1], notion=tally.notion, concentrated=tally.concentrated
+            )
+        return known[key]
+
+    shares = []
+    for claims in tally.claims:
+        values = min(cost(column, at) for column, at in claims)
+        if values not in stated:
+            stated[values] = _as_loss(values, result, delta)
+        shares.append(stated[values])
+    return [shares[kind] for kind in result.table.kind_of.tolist()]
 
 
 def sequential_baseline(
@@ -46,24 +58,23 @@ def sequential_baseline(
     Always valid, and often several times the composed loss, because no single change
     is the worst case of every release.
     """
-    reach: dict[Hashable, Exact] = {}
-    ledger, table = result.ledger, result.table
-    sums: list[Exact] = [0] * ledger.coordinates
-    for claims, count in zip(ledger.claims, table.counts.tolist(), strict=True):
-        cost = min(
-            claim_cost(
-                table.losses[at],
-                _reach(domain, target, table.columns[column], reach),
-                notion=ledger.notion,
-                concentrated=ledger.concentrated,
-            )
-            for column, at in claims
-        )
-        sums = [s + count * c for s, c in zip(sums, cost, strict=True)]
+    known: dict[Hashable, Exact] = {}
+    reach = {
+        at: _reach(domain, target, column, known)
+        for at, column in enumerate(result.table.columns)
+    }
+    apart = Row(Change("apart", "every release at its own worst change"), reach)
+    values = totals(apart.price(result.tally.charges), result.tally.coordinates)
+    return _as_loss(values, result, delta)
+
+
+def _as_loss(
+    values: tuple[Exact, ...], result: EngineResult, delta: Number | None
+) -> Loss:
     return front_loss(
-        tuple(sums),
-        notion=ledger.notion,
-        concentrated=ledger.concentrated,
+        values,
+        notion=result.tally.notion,
+        concentrated=result.tally.concentrated,
         delta=delta,
     )
 

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from undertow.composition.engine_claims import ClaimTable, encode, read_claims
 from undertow.composition.engine_price import (
     NOTIONS,
-    Ledger,
+    Tally,
     choose_notion,
     front_loss,
-    open_ledger,
+    open_tally,
 )
 from undertow.composition.engine_result import EngineResult, read_front
 from undertow.errors import MismatchError
@@ -182,11 +182,11 @@ def compose_coded(
     )
     _require_one_view(table)
     chosen = notion or choose_notion(table, delta=delta)
-    ledger = open_ledger(table, notion=chosen, delta=delta)
+    tally = open_tally(table, notion=chosen, delta=delta)
     family = change_family(domain, target, columns=table.columns)
-    charges, fixed = _single_claims(family, ledger)
-    front = family.pareto(charges, coordinates=ledger.coordinates)
-    return read_front(table, ledger, front, family, fixed=fixed, delta=delta)
+    charges, fixed = _single_claims(family, tally)
+    front = family.pareto(charges, coordinates=tally.coordinates)
+    return read_front(table, tally, front, family, fixed=fixed, delta=delta)
 
 
 def loss_at_distance(
@@ -254,10 +254,10 @@ def price_row(
         release_codes=releases,
     )
     chosen = notion or choose_notion(table, delta=delta)
-    ledger = open_ledger(table, notion=chosen, delta=delta)
-    values = totals(row.price(ledger.charges), ledger.coordinates)
+    tally = open_tally(table, notion=chosen, delta=delta)
+    values = totals(row.price(tally.charges), tally.coordinates)
     return front_loss(
-        values, notion=chosen, concentrated=ledger.concentrated, delta=delta
+        values, notion=chosen, concentrated=tally.concentrated, delta=delta
     )
 
 
@@ -282,15 +282,15 @@ def _require_one_view(table: ClaimTable) -> None:
 
 
 def _single_claims(
-    family: ChangeFamily, ledger: Ledger
+    family: ChangeFamily, tally: Tally
 ) -> tuple[tuple[Charge, ...], bool]:
     """Fix one claim per charge where the family needs convex prices.
 
     A fixed choice is valid for every class; the cheapest per class is not convex.
     """
-    if not family.mixes or all(len(charge.columns) == 1 for charge in ledger.charges):
-        return ledger.charges, True
-    return tuple(_fix(family, charge) for charge in ledger.charges), False
+    if not family.mixes or all(len(charge.columns) == 1 for charge in tally.charges):
+        return tally.charges, True
+    return tuple(_fix(family, charge) for charge in tally.charges), False
 
 
 def _fix(family: ChangeFamily, charge: Charge) -> Charge:

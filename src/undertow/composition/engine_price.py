@@ -21,11 +21,11 @@ from undertow.spaces.metric import DiscreteMetric
 
 __all__ = [
     "NOTIONS",
-    "Ledger",
+    "Tally",
     "choose_notion",
     "claim_cost",
     "front_loss",
-    "open_ledger",
+    "open_tally",
 ]
 
 NOTIONS = ("pure", "gdp", "zcdp", "approx")
@@ -39,7 +39,7 @@ _FITS: dict[str, frozenset[str]] = {
 }
 
 
-class Ledger(NamedTuple):
+class Tally(NamedTuple):
     """The charges of a plan in one notion.
 
     Parameters
@@ -99,7 +99,7 @@ def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
     return "approx"
 
 
-def open_ledger(table: ClaimTable, *, notion: str, delta: Number | None) -> Ledger:
+def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally:
     """Turn compressed claims into charges of one notion.
 
     Raises
@@ -118,7 +118,7 @@ def open_ledger(table: ClaimTable, *, notion: str, delta: Number | None) -> Ledg
     if notion == "approx":
         _require_chains(table, kinds)
     prices = Prices(table.losses, notion, concentrated)
-    return Ledger(notion, concentrated, kinds, charges_of(kinds, table.counts, prices))
+    return Tally(notion, concentrated, kinds, charges_of(kinds, table.counts, prices))
 
 
 def _usable(table: ClaimTable, notion: str, delta: Number | None) -> Kinds:

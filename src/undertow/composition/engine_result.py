@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from undertow.composition.engine_claims import ClaimTable
 from undertow.composition.engine_cost import claim_cost
-from undertow.composition.engine_price import Ledger, front_loss
+from undertow.composition.engine_price import Tally, front_loss
 from undertow.privacy.exact import Exact, Number, round_up
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.change import ChangeFamily, FrontPoint, Row
@@ -47,7 +47,7 @@ class EngineResult:
     tight: bool
     notes: tuple[str, ...]
     table: ClaimTable = field(repr=False)
-    ledger: Ledger = field(repr=False)
+    tally: Tally = field(repr=False)
 
     @property
     def notion(self) -> str:
@@ -70,11 +70,11 @@ class EngineResult:
 
     def influence(self, release: int) -> Exact:
         """Return how far the unit of the release's cheapest claim moves."""
-        claims = self.ledger.kinds.claims(int(self.table.kind_of[release]))
+        claims = self.tally.kinds.claims(int(self.table.kind_of[release]))
         return self.row.influences.get(self._cheapest(claims)[0], 0)
 
     def _kind_cost(self, kind: int) -> tuple[Exact, ...]:
-        column, at = self._cheapest(self.ledger.kinds.claims(kind))
+        column, at = self._cheapest(self.tally.kinds.claims(kind))
         return self._cost(column, at)
 
     def _cheapest(self, claims: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -84,14 +84,14 @@ class EngineResult:
         return claim_cost(
             self.table.losses[at],
             self.row.influences.get(column, 0),
-            notion=self.ledger.notion,
-            concentrated=self.ledger.concentrated,
+            notion=self.tally.notion,
+            concentrated=self.tally.concentrated,
         )
 
 
 def read_front(
     table: ClaimTable,
-    ledger: Ledger,
+    tally: Tally,
     front: tuple[FrontPoint, ...],
     family: ChangeFamily,
     *,
@@ -102,8 +102,8 @@ def read_front(
     losses = [
         front_loss(
             point.values,
-            notion=ledger.notion,
-            concentrated=ledger.concentrated,
+            notion=tally.notion,
+            concentrated=tally.concentrated,
             delta=delta,
         )
         for point in front
@@ -117,7 +117,7 @@ def read_front(
         tight=tight and family.tight,
         notes=family.notes,
         table=table,
-        ledger=ledger,
+        tally=tally,
     )
 
 

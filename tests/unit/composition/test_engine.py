@@ -107,7 +107,7 @@ def test_alike_claims_are_merged_before_they_are_priced():
     releases = [k // 2 for k in range(2000)]
     result = composed(columns, losses, releases=releases)
     assert result.loss == Pure(100)
-    assert len(result.ledger.charges) == 1
+    assert len(result.tally.charges) == 1
 
 
 def test_a_claim_given_twice_counts_once():
