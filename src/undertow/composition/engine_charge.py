@@ -155,7 +155,8 @@ def _weighted(
         return [0] * width
     scaled = scale(rates)
     numbers, lost = scaled.numerators, np.array(scaled.infinite)
-    if max(numbers) * int(counts.sum()) < 2**62:
+    # At least one: rates may be long even where no release uses them.
+    if max(numbers) * max(1, int(counts.sum())) < 2**62:
         totals = np.zeros(width, dtype=np.int64)
         np.add.at(totals, columns, np.array(numbers, dtype=np.int64)[losses] * counts)
         found = totals.tolist()

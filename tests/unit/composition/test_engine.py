@@ -348,3 +348,13 @@ def test_distance_one_is_the_target_itself():
     assert near.loss == Approx(1, "1e-6")
     far = loss_at_distance(CITY, Bounded(), distance=3, columns=columns, losses=losses)
     assert far.loss.epsilon == 3
+
+
+def test_long_fractions_in_several_claims_do_not_overflow():
+    claims = [Pure("0.12345678901234567890123"), Pure("0.2234567890123456789")]
+    view = Select("a")
+    columns = [Column(view, Bounded(), "common"), Column(view, Unbounded(), "common")]
+    found = compose_columns(
+        Table(["a", "b"]), Bounded(), columns=columns, losses=claims, releases=[0, 0]
+    )
+    assert found.loss == claims[0]
