@@ -81,7 +81,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(text, nearest):
 
 @pytest.mark.parametrize("text", ["", "group:2:", "group:2:nothing", "group:x:event"])
 def test_incomplete_names_are_refused(text):
-    with pytest.raises(ValueError, match="text must be a granularity name"):
+    with pytest.raises(ValueError, match="granularity must be a known name"):
         parse_granularity(text)
 
 

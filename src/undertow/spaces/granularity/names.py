@@ -99,10 +99,10 @@ def parse_granularity(text: str) -> Granularity:
     User(add_remove=False, max_times=4)
     """
     if not isinstance(text, str):
-        raise TypeError(f"text must be a granularity name, got {text!r}.")
+        raise TypeError(f"granularity must be a known name, got {text!r}.")
     if len(text) > _LONGEST_NAME:
         raise ValueError(
-            f"text must be a granularity name of at most {_LONGEST_NAME} characters, "
+            f"granularity must be a known name of at most {_LONGEST_NAME} characters, "
             f"got {len(text)}."
         )
     if text in _PLAIN:
@@ -111,7 +111,7 @@ def parse_granularity(text: str) -> Granularity:
         if found := re.fullmatch(pattern, text):
             return build(found)
     raise ValueError(
-        f"text must be a granularity name, got {text[:60]!r}; the nearest is "
+        f"granularity must be a known name, got {text[:60]!r}; the nearest is "
         f"{_nearest(text)!r}."
     )
 
