@@ -13,6 +13,8 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from undertow.composition.engine import compose_columns
 from undertow.composition.finite import specialise
@@ -469,12 +471,27 @@ def same(mine, theirs):
 
 # ---------------------------------------------------------------- properties
 
+KINDS = ("table", "stream", "graph", "rows")
+
 
 @pytest.mark.parametrize(
     ("kind", "plans"), [("table", 100), ("stream", 40), ("graph", 100), ("rows", 100)]
 )
 def test_the_engine_is_never_below_enumeration_and_equal_where_tight(kind, plans):
     outcomes = [checked(seed, kind) for seed in range(plans)]
+    assert outcomes.count(True) > plans // 5
+
+
+@given(seed=st.integers(0, 2**40), kind=st.sampled_from(KINDS))
+def test_no_drawn_plan_is_below_enumeration(seed, kind):
+    assert checked(seed, kind) in (True, False, None)  # raises where it is below
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_more_plans_are_never_below_enumeration(kind):
+    plans = 400 if kind == "stream" else 1500
+    outcomes = [checked(seed, kind) for seed in range(100_000, 100_000 + plans)]
     assert outcomes.count(True) > plans // 5
 
 
