@@ -19,11 +19,13 @@ __all__ = [
 
 def check_count(value: SupportsIndex, name: str, *, minimum: int = 1) -> int:
     """Return `value` as an int that is at least `minimum`."""
+    # Truth values of numpy are asked for by name, so that numpy is not imported here.
+    truth = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
     try:
-        number = operator.index(value)
+        number = minimum - 1 if truth else operator.index(value)
     except TypeError:
         number = minimum - 1
-    if isinstance(value, bool) or number < minimum:
+    if number < minimum:
         raise ValueError(
             f"{name} must be a whole number of at least {minimum}, got {value!r}."
         )

@@ -14,8 +14,12 @@ from undertow.cli import app
 
 
 def invoke(*arguments: object) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, [str(word) for word in arguments])
+    """Run a command in this process, its two output streams apart."""
+    try:
+        runner = CliRunner(mix_stderr=False)
+    except TypeError:  # newer parsers always keep them apart
+        runner = CliRunner()
+    return runner.invoke(app, [str(word) for word in arguments])
 
 
 def run(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:

@@ -216,8 +216,8 @@ def test_a_time_that_does_not_exist_is_one_sentence(tmp_path):
     [
         (["--granularity", "evnt"], "the nearest is 'event'"),
         (["--granularity", "event", "evnt"], "the nearest is 'event'"),
-        (["--granularity", ""], "must be a granularity name"),
-        (["--granularity", "event,"], "must be a granularity name"),
+        (["--granularity", ""], "must be a known name"),
+        (["--granularity", "event,"], "must be a known name"),
         (["--granularity", "bounded"], "domain must be of kind"),
         (["--delta", "nan"], "delta must be a number"),
         (["--delta", "2"], "delta must be at most 1"),

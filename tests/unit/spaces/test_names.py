@@ -86,7 +86,7 @@ def test_incomplete_names_are_refused(text):
 
 
 def test_only_text_is_a_name():
-    with pytest.raises(TypeError, match="must be a granularity name"):
+    with pytest.raises(TypeError, match="must be a known name"):
         parse_granularity(3)
 
 
