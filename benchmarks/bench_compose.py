@@ -2,13 +2,13 @@
 
 Run ``python benchmarks/bench_compose.py``; one line of JSON comes back. The releases
 are event-level counts of single hours with different budgets. Here they are composed at
-user level and at w-event level, for 24 and for 1000 times, from integer codes and from
-Python lists of claims. The peers add up the same budgets without views or
-granularities, which is the user-level figure: dp_accounting composes one event after
-the other, in its Renyi accountant (zCDP events, its cheapest) and in its privacy-loss
-accountant (Laplace events, the noise at hand); OpenDP builds one composed measurement.
-A peer that needs more than its limit is measured on fewer releases and scaled in
-proportion.
+user level and at w-event level, for 24 and for 1000 times, from integer codes, from
+Python lists of claims, and from a plan built before, whole report included. The peers
+add up the same budgets without views or granularities, which is the user-level figure:
+dp_accounting composes one event after the other, in its Renyi accountant (zCDP events,
+its cheapest) and in its privacy-loss accountant (Laplace events, the noise at hand);
+OpenDP builds one composed measurement. A peer that needs more than its limit is
+measured on fewer releases and scaled in proportion.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.composition.engine import compose_coded, compose_columns
+from undertow.composition.plan import Plan
+from undertow.composition.release import Release
 from undertow.privacy.loss import Loss, Pure
 from undertow.spaces.base import Granularity
 from undertow.spaces.change import Column
@@ -81,6 +83,17 @@ def from_lists(times: int, target: Granularity, drawn: Codes) -> float:
     return median_seconds(
         lambda: compose_columns(domain, target, columns=listed, losses=budgets)
     )
+
+
+def from_plan(times: int, target: Granularity, drawn: Codes) -> float:
+    """Return the seconds for a plan whose releases were added one by one."""
+    views, losses = [At(t) for t in range(times)], [Pure(b) for b in BUDGETS]
+    plan, unit = Plan(Stream(1_000_000, times)), Event()
+    for at, (view, loss) in enumerate(zip(*(d.tolist() for d in drawn), strict=True)):
+        plan.add(
+            Release(f"r{at}", losses[loss], unit=unit, view=views[view], setting="view")
+        )
+    return median_seconds(lambda: plan.loss(target))
 
 
 def rdp_seconds(budgets: list[float]) -> dict[str, Any]:
@@ -152,6 +165,7 @@ def run() -> dict[str, Any]:
         for number in (10_000, 100_000, 1_000_000)
     }
     lists = from_lists(24, WEvent(3), codes(RELEASES, 24))
+    plan = from_plan(24, WEvent(3), codes(RELEASES, 24))
     drawn = codes(RELEASES, 1000)
     budgets = [float(BUDGETS[at]) for at in drawn[1].tolist()]
     peers = {
@@ -164,10 +178,12 @@ def run() -> dict[str, Any]:
         "releases": RELEASES,
         "seconds": ours,
         "seconds_from_lists": lists,
+        "seconds_from_plan": plan,
         "peers": peers,
         "ratio_24_times": _ratios(peers, slowest[24]),
         "ratio_1000_times": _ratios(peers, slowest[1000]),
         "ratio_from_lists": _ratios(peers, lists),
+        "ratio_from_plan": _ratios(peers, plan),
         "growth_seconds": growth,
         "growth_10_4_to_10_6": growth[1_000_000] / growth[10_000],
         "peak_mb_10_6": peak_megabytes(1000, WEvent(500), codes(1_000_000, 1000)),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, Self
 
 from undertow._validate import check_choice, check_count
-from undertow.composition.baseline import release_shares, sequential_baseline
-from undertow.composition.engine import EngineResult, compose_columns, price_row
+from undertow.composition.baseline import sequential_baseline
+from undertow.composition.claim_book import ClaimBook
+from undertow.composition.contribution import Contributions
+from undertow.composition.engine import EngineResult, compose_coded, price_row
 from undertow.composition.query import blocks_of
 from undertow.composition.refusal import infinite_loss_error
 from undertow.composition.release import Release, Setting
@@ -61,6 +62,7 @@ class Plan:
             raise TypeError(f"domain must be a Domain, got {type(domain).__name__}.")
         self._domain = domain
         self._releases: list[Release] = []
+        self._book = ClaimBook()
         for release in releases:
             self.add(release)
 
@@ -92,11 +94,12 @@ class Plan:
         release.view.require_domain(self._domain)
         verify_constants(release, self._domain)
         self._releases.append(release)
+        self._book.enter(release)
 
     def followed_by(self, release: Release) -> Self:
         """Return a plan with one more release; this one stays as it is."""
         longer = type(self)(self._domain)
-        longer._releases = self._releases.copy()
+        longer._releases, longer._book = self._releases.copy(), self._book.copy()
         longer.add(release)
         return longer
 
@@ -232,39 +235,32 @@ class Plan:
     ) -> EngineResult:
         """Run the engine and return its raw result, for callers that go on from it."""
         target.require_domain(self._domain)
-        columns, losses, owners = self._claims()
-        return compose_columns(
+        self._require_releases()
+        return compose_coded(
             self._domain,
             target,
-            columns=columns,
-            losses=losses,
-            releases=owners,
+            columns=self._book.columns,
+            losses=self._book.losses,
+            column_codes=self._book.column_codes(),
+            loss_codes=self._book.loss_codes(),
+            release_codes=self._book.release_codes(),
             notion=notion,
             delta=delta,
         )
 
-    def _claims(self) -> tuple[list[Column], list[Loss], list[int] | None]:
-        """Return all claims in parallel lists; owners only where they differ."""
+    def _require_releases(self) -> None:
         if not self._releases:
             raise PlanError(
                 "a plan must have at least one release, got none; add one first."
             )
-        # Long plans share views and units; one column object for equal ones is met
-        # again by identity, which spares the engine a full comparison.
-        shared: dict[tuple[int, int, str], Column] = {}
-        columns, losses, owners = [], [], []
-        for at, release in enumerate(self._releases):
-            view = release.view
-            for claim in release.claims:
-                key = (id(view), id(claim.unit), claim.setting)
-                column = shared.get(key)
-                if column is None:
-                    column = shared[key] = Column(view, claim.unit, claim.setting)
-                columns.append(column)
-                losses.append(claim.loss)
-                owners.append(at)
-        single = len(owners) == len(self._releases)
-        return columns, losses, None if single else owners
+
+    def _claims(self) -> tuple[list[Column], list[Loss], list[int]]:
+        """Return all claims one by one, with the release each belongs to."""
+        self._require_releases()
+        book, owners = self._book, self._book.release_codes()
+        columns = [book.columns[at] for at in book.column_codes().tolist()]
+        losses = [book.losses[at] for at in book.loss_codes().tolist()]
+        return columns, losses, list(range(len(losses)) if owners is None else owners)
 
     def _report(
         self, target: Granularity, result: EngineResult, *, delta: Number | None
@@ -275,52 +271,25 @@ class Plan:
             granularity=target.name,
             loss=loss,
             witness=change_witness(result.row.change),
-            contributions=self._contributions(result, delta=delta),
+            contributions=Contributions(tuple(self._releases), result, delta=delta),
             sequential=sequential_baseline(
                 self._domain, target, result=result, delta=delta
             ),
             theorems=theorems_of(
-                self._releases, target, notion=loss.notion, domain=self._domain
+                self._book.representatives,
+                target,
+                notion=loss.notion,
+                domain=self._domain,
             ),
             unprotected=target.invariants(self._domain),
             warnings=warnings_of(target, self._domain, no_guarantee=no_guarantee),
             assumptions=(
-                *assumptions_of(self._releases, self._domain),
+                *assumptions_of(self._book.representatives, self._domain),
                 *result.notes,
             ),
             tight=result.tight,
             profile=tuple(pair for pair, _ in result.front if isinstance(pair, Approx)),
         )
-
-    def _contributions(
-        self, result: EngineResult, *, delta: Number | None
-    ) -> dict[str, Loss]:
-        """Return what each release costs at the witness; the untouched are left out."""
-        shares = release_shares(result, delta=delta)
-        return {
-            name: share
-            for name, share in zip(self._names(), shares, strict=True)
-            if any(share.exact_parameters())
-        }
-
-    def _names(self) -> list[str]:
-        """Return names, numbered where one is used twice."""
-        names = [release.name for release in self._releases]
-        times = Counter(names)
-        if len(times) == len(names):
-            return names
-        taken = {name for name, count in times.items() if count == 1}
-        return [
-            name if name in taken else _numbered(name, at, taken)
-            for at, name in enumerate(names)
-        ]
-
-
-def _numbered(name: str, at: int, taken: set[str]) -> str:
-    numbered = f"{name} #{at + 1}"
-    while numbered in taken:
-        numbered += "'"
-    return numbered
 
 
 def change_witness(change: Change) -> Witness:
