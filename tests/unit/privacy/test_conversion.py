@@ -253,3 +253,28 @@ def test_pure_to_gdp_of_a_tiny_epsilon_is_its_slope_at_zero_rounded_up(epsilon):
     exact_slope = mpmath.sqrt(mpmath.pi / 2) * mpmath.mpf(epsilon)
     mu = mpmath.sqrt(mpmath.mpf(square.numerator) / square.denominator)
     assert exact_slope <= mu <= exact_slope * (1 + mpmath.mpf(10) ** -14)
+
+
+def test_the_gaussian_price_of_a_pure_loss_is_convex():
+    """Several changes at once are priced at a corner, which needs convexity."""
+    with mpmath.workdps(60):
+        for x in [mpmath.mpf(10) ** k for k in range(-6, 3)] + list(range(1, 60)):
+            p = 1 / (1 + mpmath.exp(-x))
+            tail = 1 - p
+            root = mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
+            density = mpmath.npdf(root)
+            slope = p * tail / density
+            assert (1 + root**2) * slope >= root * (p - tail)
+            # The tail bound the proof rests on.
+            assert tail >= root * density / (1 + root**2)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "0.3", "1", "4", "20"])
+def test_the_middle_of_two_pure_losses_costs_at_most_their_mean_in_gdp(epsilon):
+    low, high = Fraction(epsilon), 3 * Fraction(epsilon)
+    square = [
+        pure_to_gdp(Pure(value)).exact_parameters()[0]
+        for value in (low, (low + high) / 2, high)
+    ]
+    # Conversions are rounded up, by far less than this.
+    assert square[1] <= (square[0] + square[2]) / 2 * (1 + Fraction(1, 10**12))
