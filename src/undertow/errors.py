@@ -8,7 +8,9 @@
     │   ├── UnboundedSensitivityError      pre-processing stretches without limit
     │   ├── IncompatiblePartitionError     one change touches several blocks
     │   ├── UnprovedDependencyError        nobody showed M reads only its view
-    │   └── FalsifiedClaimError            a declared constant is false: see the pair
+    │   ├── FalsifiedClaimError            a declared constant is false: see the pair
+    │   ├── NotApplicable                  a method's hypotheses fail for this model
+    │   └── InfeasibleTarget               no noise of this method reaches the target
     ├── InfiniteLossError                  no finite loss holds: see the pair
     ├── MismatchError (ValueError)         spaces or sizes differ
     │   └── NotionMismatchError            losses of different notions were combined
@@ -16,9 +18,15 @@
     ├── BudgetError                        the budget does not allow it
     │   └── BudgetExceeded                 this spend would pass the budget
     ├── PlanError (ValueError)             a plan or file cannot be read as one
+    ├── ModelError (ValueError)            a data model is malformed
     └── SearchError                        a search found no root
 
-Wrong types and ranges are plain ``TypeError`` and ``ValueError``.
+Wrong types and ranges are plain ``TypeError`` and ``ValueError``. What holds but should
+be known is a warning::
+
+    UndertowWarning (UserWarning)
+    ├── EstimatedModelWarning              the model was fitted on the private data
+    └── ScopeWarning                       the promise covers some secrets only
 """
 
 from __future__ import annotations
@@ -30,15 +38,21 @@ __all__ = [
     "BudgetError",
     "BudgetExceeded",
     "CompositionError",
+    "EstimatedModelWarning",
     "FalsifiedClaimError",
     "IncompatiblePartitionError",
+    "InfeasibleTarget",
     "InfiniteLossError",
     "MismatchError",
+    "ModelError",
+    "NotApplicable",
     "NotionMismatchError",
     "PlanError",
+    "ScopeWarning",
     "SearchError",
     "UnboundedSensitivityError",
     "UndertowError",
+    "UndertowWarning",
     "UnprovedDependencyError",
     "VacuousGranularityError",
 ]
@@ -89,6 +103,33 @@ class FalsifiedClaimError(AssumptionError):
     """A declared constant or certificate is contradicted by a concrete pair."""
 
 
+class NotApplicable(AssumptionError):
+    """A method cannot be used for this model, query or mechanism."""
+
+
+class InfeasibleTarget(AssumptionError):
+    """No noise of this method reaches the target.
+
+    Parameters
+    ----------
+    message : str
+        One sentence that names the method that can.
+    least : float
+        What the method cannot get below: targets must be strictly greater.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        least: float,
+        witness: Any = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message, witness=witness, source=source)
+        self.least = least
+
+
 class InfiniteLossError(UndertowError):
     """No finite loss holds for the pair carried as ``witness``."""
 
@@ -117,5 +158,21 @@ class PlanError(UndertowError, ValueError):
     """A plan or its file cannot be read as what it claims to be."""
 
 
+class ModelError(UndertowError, ValueError):
+    """A data model is malformed: it is no law of any data."""
+
+
 class SearchError(UndertowError):
     """A numerical search found no bracket or did not converge."""
+
+
+class UndertowWarning(UserWarning):
+    """Root of the warnings: the result holds, and this should be known with it."""
+
+
+class EstimatedModelWarning(UndertowWarning):
+    """A model was fitted on the private data, or its sampling error was ignored."""
+
+
+class ScopeWarning(UndertowWarning):
+    """The promise covers some pairs of secrets only."""

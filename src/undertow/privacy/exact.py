@@ -19,6 +19,7 @@ __all__ = [
     "format_up",
     "round_down",
     "round_up",
+    "round_up_decimal",
     "sqrt_down",
     "sqrt_up",
 ]
@@ -141,6 +142,23 @@ def round_up(value: Exact) -> float:
         return math.inf
     if math.isfinite(nearest) and Fraction(nearest) < value:
         return math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def round_up_decimal(value: Exact) -> float:
+    """Return the smallest float whose shortest decimal form is at least `value`.
+
+    Budgets are read as the decimals their authors wrote; so are these floats, and a
+    level that was divided by a factor and multiplied again does not pass its target.
+
+    Examples
+    --------
+    >>> round_up_decimal(exact("1.025") * 2)
+    2.05
+    """
+    nearest = round_down(value)
+    while exact(nearest) < value:
+        nearest = math.nextafter(nearest, math.inf)
     return nearest
 
 
