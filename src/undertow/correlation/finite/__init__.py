@@ -1,0 +1,51 @@
+"""Records with a finite joint law: exact leakage, and the worst of all mechanisms."""
+
+from undertow.correlation.finite.joint import (
+    ConditionalTable,
+    JointTable,
+    two_point_law,
+)
+from undertow.correlation.finite.kernel import (
+    local_kernel,
+)
+from undertow.correlation.finite.laplace import (
+    LaplaceJointMethod,
+    laplace_leakage,
+)
+from undertow.correlation.finite.mixture import (
+    laplace_ratio_suprema,
+    laplace_ratio_supremum,
+)
+from undertow.correlation.finite.pair import (
+    MetricVerdict,
+    is_bayesian_metric_private,
+    pair_leakage,
+)
+from undertow.correlation.finite.program import (
+    ProgramMethod,
+    worst_case_kernel,
+    worst_case_leakage,
+)
+from undertow.correlation.finite.tensor import (
+    exact_leakage,
+    leakage_by_adversary,
+)
+
+__all__ = [
+    "ConditionalTable",
+    "JointTable",
+    "LaplaceJointMethod",
+    "MetricVerdict",
+    "ProgramMethod",
+    "exact_leakage",
+    "is_bayesian_metric_private",
+    "laplace_leakage",
+    "laplace_ratio_suprema",
+    "laplace_ratio_supremum",
+    "leakage_by_adversary",
+    "local_kernel",
+    "pair_leakage",
+    "two_point_law",
+    "worst_case_kernel",
+    "worst_case_leakage",
+]
