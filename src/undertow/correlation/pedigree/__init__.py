@@ -1,0 +1,39 @@
+"""Relatives: the law of genotypes on a pedigree, and what counts of them leak."""
+
+from __future__ import annotations
+
+from undertow.correlation.pedigree.attacker import pedigree_adversary_leakage
+from undertow.correlation.pedigree.elimination import QueryLaw, query_law
+from undertow.correlation.pedigree.genomic import (
+    GenomicAccuracy,
+    family_conjecture,
+    genomic_accuracy,
+    genomic_bounds,
+    genomic_witness,
+)
+from undertow.correlation.pedigree.leakage import PedigreeMethod, pedigree_leakage
+from undertow.correlation.pedigree.mendel import (
+    MENDEL,
+    Genotype,
+    child_law,
+    hardy_weinberg_law,
+)
+from undertow.correlation.pedigree.pedigree import Pedigree
+
+__all__ = [
+    "MENDEL",
+    "GenomicAccuracy",
+    "Genotype",
+    "Pedigree",
+    "PedigreeMethod",
+    "QueryLaw",
+    "child_law",
+    "family_conjecture",
+    "genomic_accuracy",
+    "genomic_bounds",
+    "genomic_witness",
+    "hardy_weinberg_law",
+    "pedigree_adversary_leakage",
+    "pedigree_leakage",
+    "query_law",
+]
