@@ -6,7 +6,15 @@ import importlib
 import json
 import sys
 
-NAMES = ("bench_import", "bench_compose", "bench_noise", "bench_pld")
+NAMES = (
+    "bench_import",
+    "bench_compose",
+    "bench_noise",
+    "bench_pld",
+    "bench_gaussian_leakage",
+    "bench_markov_leakage",
+    "bench_side_by_side",
+)
 
 
 def main(names: list[str]) -> None:

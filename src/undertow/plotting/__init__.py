@@ -1,6 +1,8 @@
 """Pictures of finished results; the only place that imports matplotlib."""
 
+from undertow.plotting.comparators import plot_scales
 from undertow.plotting.composition import plot_reports
+from undertow.plotting.study import plot_panel, plot_study
 from undertow.plotting.style import save_figure
 
-__all__ = ["plot_reports", "save_figure"]
+__all__ = ["plot_panel", "plot_reports", "plot_scales", "plot_study", "save_figure"]

@@ -1,0 +1,206 @@
+"""Noise for the same promise, method by method."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from undertow._validate import check_positive
+from undertow.correlation.calibrate import calibrate
+from undertow.correlation.comparators.case import CASES, reference_case
+from undertow.correlation.comparators.quilt import (
+    approximate_quilt_scale,
+    quilt_scale,
+)
+from undertow.correlation.comparators.scale import (
+    EVERY_ATTACKER,
+    NO_KNOWLEDGE,
+    ComparatorScale,
+)
+from undertow.correlation.comparators.scaling import (
+    printed_gaussian_scale,
+    yang_scale,
+)
+from undertow.correlation.comparators.wasserstein import (
+    count_wasserstein_scale,
+    gaussian_wasserstein_scale,
+)
+from undertow.correlation.model import Model
+from undertow.correlation.query import CountQuery, LinearQuery, Query
+from undertow.errors import AssumptionError
+from undertow.mechanisms.accuracy import laplace_scale
+
+__all__ = ["compare_scales", "side_by_side"]
+
+
+def side_by_side(
+    target: float, *, cases: Iterable[str] = CASES
+) -> tuple[ComparatorScale, ...]:
+    """Return the noise of every method for one promise, on the reference models.
+
+    Parameters
+    ----------
+    target : float
+        The promise; positive and finite.
+    cases : iterable of str
+        Names of reference cases; all of them by default.
+
+    Returns
+    -------
+    tuple of ComparatorScale
+        Model by model, the smallest scale first; methods that give no scale come last,
+        with an infinite one and the reason. Methods the model leaves out as costly
+        have no row.
+
+    Examples
+    --------
+    >>> rows = side_by_side(1.0, cases=["electricity-80"])
+    >>> {row.method: round(row.noise_scale, 3) for row in rows}["quilt"]
+    9.186
+    """
+    target = check_positive(target, "target")
+    rows: list[ComparatorScale] = []
+    for name in cases:
+        case = reference_case(name)
+        found = compare_scales(case.model, target, query=case.query)
+        rows += [replace(row, model=name) for row in found]
+    return tuple(rows)
+
+
+def compare_scales(
+    model: Model, target: float, *, query: Query
+) -> tuple[ComparatorScale, ...]:
+    """Return the noise of every method for one promise under one model.
+
+    Parameters
+    ----------
+    model : Model
+        How the records depend.
+    target : float
+        The promise; positive and finite.
+    query : Query
+        What is released.
+
+    Returns
+    -------
+    tuple of ComparatorScale
+        The model's own methods, noise for independent records, and the comparators
+        that speak of such a model, as in :func:`side_by_side`.
+
+    Notes
+    -----
+    Scales of different attacker classes stand side by side and are not comparable: a
+    row that is no guarantee may be small because it promises less.
+    """
+    target = check_positive(target, "target")
+    rows = [_independent(model, target, query=query)]
+    rows += _own_methods(model, target, query=query)
+    rows += _comparators(model, target, query=query)
+    words = model.summary
+    rows.sort(key=lambda row: (row.noise_scale, row.method))
+    return tuple(replace(row, model=words) for row in rows)
+
+
+def _independent(model: Model, target: float, *, query: Query) -> ComparatorScale:
+    return ComparatorScale(
+        "independent",
+        "differential privacy, correlation ignored",
+        target,
+        laplace_scale(query.sensitivity(model), target),
+        "someone who knows all other records",
+        False,
+        note="the level is the target: what correlation costs is not paid",
+    )
+
+
+def _own_methods(
+    model: Model, target: float, *, query: Query
+) -> Iterator[ComparatorScale]:
+    # A method left out as costly or redundant was not tried: it has no row.
+    tried = [m for m in model.methods() if m.too_costly(model, query=query) is None]
+    sources = {method.name: method.theorem for method in tried}
+    found = calibrate(model, target, query=query)
+    change = found.sensitivity
+
+    def row(name: str, level: float | None, note: str) -> ComparatorScale:
+        feasible = level is not None and level > 0
+        scale = laplace_scale(change, level) if feasible and level else math.inf
+        return ComparatorScale(
+            name, sources[name], target, scale, EVERY_ATTACKER, True, note=note
+        )
+
+    yield row(found.method, found.epsilon, "smallest of the model's methods")
+    for other in found.alternatives:
+        if other.name not in sources:
+            continue
+        note = "" if other.parameter is not None else other.reason
+        yield row(other.name, other.parameter, note)
+
+
+def _comparators(
+    model: Model, target: float, *, query: Query
+) -> Iterator[ComparatorScale]:
+    from undertow.correlation.gaussian.model import Gaussian
+    from undertow.correlation.markov.chain import MarkovChain
+
+    if isinstance(model, MarkovChain) and model.is_homogeneous:
+        yield from _chain_comparators(model, target, query=query)
+    if isinstance(model, Gaussian) and isinstance(query, LinearQuery):
+        yield from _gaussian_comparators(model, target, query=query)
+
+
+def _chain_comparators(
+    chain: Any, target: float, *, query: Query
+) -> Iterator[ComparatorScale]:
+    P, n = chain.transition, chain.length
+    change = query.sensitivity(chain)
+    yield _tried(
+        "quilt",
+        lambda: quilt_scale(P, target, length=n, sensitivity=change),
+        target,
+    )
+    yield _tried(
+        "quilt-approximate",
+        lambda: approximate_quilt_scale(P, target, length=n, sensitivity=change),
+        target,
+    )
+    if isinstance(query, CountQuery) and n is not None:
+        yield _tried(
+            "wasserstein",
+            lambda: count_wasserstein_scale(P, target, length=n, states=query.states),
+            target,
+        )
+
+
+def _gaussian_comparators(
+    model: Any, target: float, *, query: LinearQuery
+) -> Iterator[ComparatorScale]:
+    size = model.require_size("the comparison")
+    change = query.sensitivity(model)
+    yield yang_scale(target, size, width=change)
+    yield printed_gaussian_scale(model.covariance, target, width=change)
+    exact = gaussian_wasserstein_scale(
+        model.covariance,
+        target,
+        gap=change / query.largest_weight,
+        weights=query.weights_for(size),
+    )
+    if query.clip is None:
+        yield exact
+    else:
+        note = f"{exact.note}; no bound for the clipped query"
+        yield replace(exact, is_guarantee=False, note=note)
+
+
+def _tried(
+    name: str, scale: Callable[[], ComparatorScale], target: float
+) -> ComparatorScale:
+    try:
+        return scale()
+    except AssumptionError as refusal:
+        source = "Song, Wang and Chaudhuri (2017)"
+        return ComparatorScale(
+            name, source, target, math.inf, NO_KNOWLEDGE, False, note=str(refusal)
+        )

@@ -1,0 +1,127 @@
+"""Pictures of finished studies: one row of panels, one look for all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from undertow.plotting.style import BASELINE, COLOURS
+from undertow.studies.base import Curve, Panel, StudyResult
+
+__all__ = ["plot_panel", "plot_study"]
+
+_COLUMNS = 3
+_PANEL_SIZE = (4.2, 3.4)
+_MEASURED = ", measured"
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+# One colour for each method, in every figure; labels not listed take what is left.
+_COLOUR_OF = {
+    "exact": COLOURS[2],
+    "closed form": COLOURS[5],
+    "thesis": COLOURS[0],
+    "general": COLOURS[1],
+    "Zhao et al.": COLOURS[3],
+    "randomized response": COLOURS[4],
+}
+
+
+def plot_study(result: StudyResult) -> Figure:
+    """Draw every panel of a finished study.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not shown; save it with its own ``savefig``.
+    """
+    count = len(result.panels)
+    columns = min(count, _COLUMNS)
+    rows = math.ceil(count / columns)
+    width, height = _PANEL_SIZE
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, panel in zip(grid, result.panels, strict=False):
+        plot_panel(panel, ax=ax)
+    for ax in grid[count:]:
+        ax.remove()
+    return figure
+
+
+def plot_panel(panel: Panel, *, ax: Axes, **style: Any) -> Axes:
+    """Draw one panel: theory as lines, measurement as markers, baselines dashed.
+
+    Parameters
+    ----------
+    panel : Panel
+        What to draw.
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    **style
+        Passed on to every line.
+    """
+    colours = _colours(panel.curves)
+    for position, curve in enumerate(panel.curves):
+        colour = colours.get(_method(curve), BASELINE["color"])
+        _draw(curve, colour, position, ax=ax, style=style)
+    ax.set_xlabel(panel.x_label)
+    ax.set_ylabel(panel.y_label)
+    if panel.x_log:
+        ax.set_xscale("log")
+    if panel.y_log:
+        ax.set_yscale("log")
+    ax.annotate(
+        panel.name,
+        xy=(0.0, 1.02),
+        xycoords="axes fraction",
+        fontsize="small",
+        color="0.25",
+    )
+    ax.grid(True, color="0.92", linewidth=0.6)
+    _legend(ax)
+    return ax
+
+
+def _legend(ax: Axes) -> None:
+    """List the methods once: markers that go with a line have its colour."""
+    lines, labels = ax.get_legend_handles_labels()
+    shown = [
+        (line, label)
+        for line, label in zip(lines, labels, strict=True)
+        if not (label.endswith(_MEASURED) and label.removesuffix(_MEASURED) in labels)
+    ]
+    ax.legend(*zip(*shown, strict=True), fontsize="x-small", frameon=False)
+
+
+def _method(curve: Curve) -> str:
+    """Return the method behind a curve: markers have the colour of their line."""
+    return curve.label.removesuffix(_MEASURED)
+
+
+def _colours(curves: Sequence[Curve]) -> dict[str, str]:
+    """Return a colour for each method; baselines are grey and take none."""
+    grey = {_method(c) for c in curves if c.kind == "baseline"}
+    methods = dict.fromkeys(_method(c) for c in curves if _method(c) not in grey)
+    taken = {m: _COLOUR_OF[m] for m in methods if m in _COLOUR_OF}
+    free = [c for c in COLOURS if c not in taken.values()] or list(COLOURS)
+    others = [m for m in methods if m not in taken]
+    return taken | {m: free[j % len(free)] for j, m in enumerate(others)}
+
+
+def _draw(
+    curve: Curve, colour: str, position: int, *, ax: Axes, style: dict[str, Any]
+) -> None:
+    y = [value if math.isfinite(value) else math.nan for value in curve.y]
+    if curve.kind == "baseline":
+        ax.plot(curve.x, y, label=curve.label, **{**BASELINE, **style})
+    elif curve.kind == "measured":
+        marker = _MARKERS[position % len(_MARKERS)]
+        look = {"color": colour, "linestyle": "none", "marker": marker, "markersize": 3}
+        ax.plot(curve.x, y, label=curve.label, **{**look, **style})
+    else:
+        ax.plot(curve.x, y, label=curve.label, **{"color": colour, **style})
+        if curve.kind == "region":
+            floor = min((v for v in y if v == v), default=0.0)
+            ax.fill_between(curve.x, y, floor, color=colour, alpha=0.15)
