@@ -13,14 +13,17 @@ import undertow
 ROOT = Path(undertow.__file__).parent
 
 # package -> packages it may import, besides itself and the shared small modules
-CORE = ["privacy", "spaces", "mechanisms", "composition"]
+CORE = ["privacy", "spaces", "mechanisms", "composition", "correlation"]
 ARROWS = {
     "privacy": [],
     "spaces": ["privacy"],
     "mechanisms": ["privacy", "spaces"],
     "composition": CORE[:3],
-    "plotting": CORE,
-    "cli": [*CORE, "plotting"],
+    "correlation": CORE[:4],
+    "studies": CORE,
+    "datasets": CORE,
+    "plotting": [*CORE, "studies"],
+    "cli": [*CORE, "studies", "datasets", "plotting"],
     "__main__": ["cli"],
 }
 SHARED = {"errors", "_validate", "_numeric", "_version"}

@@ -17,7 +17,15 @@ PACKAGES = [
     "undertow",
     *(
         f"undertow.{name}"
-        for name in ("privacy", "spaces", "mechanisms", "composition")
+        for name in (
+            "privacy",
+            "spaces",
+            "mechanisms",
+            "composition",
+            "correlation",
+            "datasets",
+            "studies",
+        )
     ),
 ]
 MODULES = [

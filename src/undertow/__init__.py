@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from undertow._version import __version__
 
 if TYPE_CHECKING:
-    from undertow import composition, errors, mechanisms, privacy, spaces
+    from undertow import (
+        composition,
+        correlation,
+        datasets,
+        errors,
+        mechanisms,
+        privacy,
+        spaces,
+        studies,
+    )
     from undertow.composition import (
         Allocation,
         Claim,
@@ -157,7 +166,9 @@ __all__ = [
     "allocate",
     "composition",
     "convert",
+    "correlation",
     "count_release",
+    "datasets",
     "degree_release",
     "errors",
     "mechanisms",
@@ -165,9 +176,21 @@ __all__ = [
     "plan_from_document",
     "privacy",
     "spaces",
+    "studies",
 ]
 
-_SUBPACKAGES = frozenset({"composition", "errors", "mechanisms", "privacy", "spaces"})
+_SUBPACKAGES = frozenset(
+    {
+        "composition",
+        "correlation",
+        "datasets",
+        "errors",
+        "mechanisms",
+        "privacy",
+        "spaces",
+        "studies",
+    }
+)
 _HOMES = ("composition", "privacy", "spaces")
 
 

@@ -13,8 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
+from undertow.cli.calibrate import calibrate
 from undertow.cli.compose import compose
 from undertow.cli.demo import demo
+from undertow.cli.fit import fit
+from undertow.cli.leak import leak
 from undertow.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAULT,
@@ -22,6 +25,7 @@ from undertow.cli.output import (
     complain,
     status_of,
 )
+from undertow.cli.reproduce import reproduce
 from undertow.cli.schema import schema
 from undertow.errors import UndertowError
 
@@ -69,6 +73,10 @@ def _root(
 app.command()(compose)
 app.command()(schema)
 app.command()(demo)
+app.command()(reproduce)
+app.add_typer(leak)
+app.add_typer(calibrate)
+app.add_typer(fit)
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ from undertow.correlation.comparators.scale import (
 )
 from undertow.correlation.method import check_level
 from undertow.errors import InfeasibleTarget, NotApplicable
-from undertow.privacy.exact import exact, round_up
+from undertow.privacy.exact import exact, round_up_decimal
 
 __all__ = ["ConversionCurve", "quilt_curve"]
 
@@ -93,7 +93,8 @@ class ConversionCurve:
     def leakage(self, epsilon: float) -> float:
         """Return the least leakage any pair gives at the level `epsilon`."""
         level = exact(check_level(epsilon))
-        return round_up(min(exact(a) * level + exact(b) for a, b in self.points))
+        least = min(exact(a) * level + exact(b) for a, b in self.points)
+        return round_up_decimal(least)
 
     def best_point(self, target: float) -> tuple[float, float]:
         """Return the pair that allows the largest level under `target`.

@@ -133,7 +133,7 @@ def response_law(ones: int, zeros: int, *, flip: float) -> NDArray[np.float64]:
     ones = check_count(ones, "ones", minimum=0)
     zeros = check_count(zeros, "zeros", minimum=0)
     flip = check_probability(flip, "flip")
-    kept, raised = _binomial(ones, 1 - flip), _binomial(zeros, flip)
+    kept, raised = _binomial(ones, flip)[::-1], _binomial(zeros, flip)
     if ones + zeros <= _DIRECT:
         return np.convolve(kept, raised)
     from scipy.signal import fftconvolve

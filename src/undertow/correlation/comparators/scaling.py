@@ -151,12 +151,13 @@ def printed_gaussian_scale(
     """
     cov, target = check_covariance(covariance), check_positive(target, "target")
     width = check_positive(width, "width")
-    sd = np.sqrt(np.diag(cov))
+    variances = np.diag(cov)
+    sd = np.sqrt(variances)
     correlation = cov / np.outer(sd, sd)
     rho = float(np.abs(correlation - np.diag(np.diag(correlation))).max())
+    rho = inflate(rho, 2.0**-50)
     factor = gaussian_factor(len(cov), rho, variant="thesis")
-    ratio = float(sd.max() / sd.min())
-    equal = ratio <= 1 + 1e-9
+    ratio, equal = float(sd.max() / sd.min()), bool(np.ptp(variances) == 0)
     note = "" if equal else f"; standard deviations differ by {ratio:.4g} (needs 1)"
     return ComparatorScale(
         "thesis-as-printed",

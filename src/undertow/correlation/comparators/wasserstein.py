@@ -27,6 +27,9 @@ from undertow.correlation.comparators.scale import (
     ComparatorScale,
     raised,
 )
+from undertow.correlation.gaussian.covariance import check_covariance
+from undertow.correlation.gaussian.shift import check_weights
+from undertow.correlation.gaussian.sweep import worst_factor
 from undertow.errors import ModelError, NotApplicable
 
 __all__ = [
@@ -146,13 +149,20 @@ def gaussian_wasserstein_scale(
     weights : array_like of shape (m,), optional
         The query; a plain sum by default.
 
+    Raises
+    ------
+    ModelError
+        If the covariance is not positive definite, or the weights do not fit it.
+    NotApplicable
+        If there are more than 14 records, or the covariance is nearly singular.
+
     Notes
     -----
     Given what is known, the answer is Gaussian with a variance that does not depend on
     the secret, so the two laws are shifts of each other and the distance is the shift.
     All attackers are listed, and Laplace noise attains the ratio in the tails: this is
-    the exact scale for the *unclipped* query. It is no DP release, and no bound once
-    records are clipped.
+    the exact scale for the *unclipped* query, up to a rounding margin that grows with
+    the condition number. It is no DP release, and no bound once records are clipped.
 
     Examples
     --------
@@ -161,17 +171,10 @@ def gaussian_wasserstein_scale(
     3.0
     """
     target, gap = check_positive(target, "target"), check_positive(gap, "gap")
-    cov = _read_covariance(covariance)
-    w = np.ones(len(cov)) if weights is None else np.asarray(weights, dtype=float)
-    if w.shape != (len(cov),) or not np.all(np.isfinite(w)):
-        raise ValueError(f"weights must be one finite number for each of {len(cov)}.")
-    shift = max(
-        _largest_shift(cov, w, np.array(known, dtype=int))
-        for size in range(len(cov))
-        for known in itertools.combinations(range(len(cov)), size)
-    )
-    if shift == 0:
-        raise ValueError("weights must not all be zero.")
+    cov = check_covariance(covariance)
+    w = check_weights(weights, len(cov))
+    found = worst_factor(cov, weights=w, signed=True, max_block=_LARGEST_BLOCK)
+    shift = found.value * float(np.abs(w).max())
     return ComparatorScale(
         "wasserstein",
         SOURCE,
@@ -227,6 +230,8 @@ def count_wasserstein_scale(
             f"{n}: it lists the law of the count for each of them; use the Markov "
             "methods, whose cost does not grow with the length."
         )
+    if counted.all() or not counted.any():
+        raise ValueError("states must leave a state out and name one, got all or none.")
     return wasserstein_scale(_count_laws(P, counted, n), target, attackers=NO_KNOWLEDGE)
 
 
@@ -264,6 +269,8 @@ def _read_law(law: Law) -> tuple[Matrix, Matrix]:
     values, mass = (np.asarray(part, dtype=float) for part in law)
     if values.ndim != 1 or values.shape != mass.shape or not values.size:
         raise ModelError("a law must be two lists of equal length, got other shapes.")
+    if not np.all(np.isfinite(values)):
+        raise ModelError("a law must have finite values, got one that is not.")
     total = math.fsum(mass)
     if mass.min() < 0 or not abs(total - 1) <= _MASS_TOLERANCE:
         raise ModelError(
@@ -283,30 +290,3 @@ def _largest_gap(x: Matrix, p: Matrix, y: Matrix, q: Matrix) -> float:
     at = np.minimum(np.searchsorted(below, levels), x.size - 1)
     there = np.minimum(np.searchsorted(other, levels), y.size - 1)
     return float(np.abs(x[at] - y[there]).max())
-
-
-def _read_covariance(covariance: ArrayLike) -> Matrix:
-    cov = np.array(covariance, dtype=float)
-    if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or not cov.size:
-        raise ModelError(f"covariance must be a square matrix, got {cov.shape}.")
-    if not np.allclose(cov, cov.T, rtol=1e-12, atol=0):
-        raise ModelError("covariance must be symmetric.")
-    if len(cov) > _LARGEST_BLOCK:
-        raise NotApplicable(
-            f"listing all attackers needs at most {_LARGEST_BLOCK} records, got "
-            f"{len(cov)}; use a block of the covariance."
-        )
-    if np.linalg.eigvalsh(cov).min() <= 0:
-        raise ModelError("covariance must be positive definite.")
-    return cov
-
-
-def _largest_shift(cov: Matrix, weights: Matrix, known: Matrix) -> float:
-    """Return the largest |shift of the answer| over targets, for one known set."""
-    rest = np.setdiff1d(np.arange(len(cov)), known)
-    left = cov[np.ix_(rest, rest)]
-    if known.size:
-        cross = cov[np.ix_(known, rest)]
-        left = left - cross.T @ np.linalg.solve(cov[np.ix_(known, known)], cross)
-    shifts = (weights[rest] @ left) / np.diag(left)
-    return float(np.abs(shifts).max())

@@ -43,7 +43,10 @@ _LARGEST = 2**25
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """A cell of the extended table, two states of the target, an output."""
+    """A cell of the extended table, two states of the target, an output.
+
+    The value is -inf if no attacker in question holds two states possible.
+    """
 
     value: float
     target: int
@@ -87,11 +90,16 @@ def log_ratios(
         # A common factor cancels; without it, constant outputs give exactly zero.
         top = chunk[joint.pmf > 0].max(axis=0)
         chunk = chunk - np.where(np.isfinite(top), top, 0.0)
+        lowest = chunk[joint.pmf > 0].min(axis=0)[np.isfinite(top)]
         both = extend(log_pmf[..., None] + chunk, joint.size)
         with np.errstate(invalid="ignore"):
             ratios = both - prior
         size = max(_largest(prior), _largest(both), _largest(top))
-        yield start, ratios, _rounding(joint, size) + 4 * law.rounding
+        rounding = _rounding(joint, size) + 4 * law.rounding
+        # No attacker learns more than the databases differ, so no more is lost: an
+        # output that does not depend on the database leaks nothing.
+        spread = 2 * (law.rounding - float(lowest.min(initial=0.0)))
+        yield start, ratios, min(rounding, spread)
 
 
 def find_peak(
@@ -120,7 +128,7 @@ def find_peak(
     block = np.moveaxis(ratios[index], target, 0)
     if pairs is None:
         return _highest(block, target, index, start)
-    best = Peak(0.0, target, tuple(part.start for part in index))
+    best = Peak(-math.inf, target, tuple(part.start for part in index))
     for a, b in pairs:
         found = _highest(block[[a, b]], target, index, start)
         if found.value > best.value:
@@ -140,8 +148,10 @@ def known_states(joint: JointTable, peak: Peak) -> dict[int, int]:
 
 
 def raise_by_rounding(value: float, rounding: float) -> float:
-    """Return `value` raised by a bound on its absolute error; 0 and inf stay."""
-    return nudge_up(value + rounding) if 0 < value < math.inf else value
+    """Return `value` raised by a bound on its absolute error; 0 if -inf."""
+    if value == -math.inf or value == rounding == 0:
+        return 0.0
+    return nudge_up(value + rounding)
 
 
 def require_extended(joint: JointTable, *, outputs: int = 1) -> None:
@@ -158,14 +168,15 @@ def _highest(block: Floats, target: int, index: Index, start: int) -> Peak:
     with np.errstate(invalid="ignore"):
         # fmax and fmin pass over nan, the secrets of probability zero.
         spread = np.fmax.reduce(block, axis=0) - np.fmin.reduce(block, axis=0)
-    spread = np.where(np.isnan(spread), 0.0, spread)
+    told_apart = (~np.isnan(block)).sum(axis=0) > 1
+    spread = np.where(told_apart & ~np.isnan(spread), spread, -math.inf)
     place = np.unravel_index(int(spread.argmax()), spread.shape)
     *others, output = (int(k) for k in place)
     column = block.reshape(len(block), -1)[:, int(spread.argmax())]
     others.insert(target, 0)
     cell = tuple(k + part.start for k, part in zip(others, index, strict=True))
     if np.isnan(column).all():
-        return Peak(0.0, target, cell, (0, 0), start + output)
+        return Peak(-math.inf, target, cell, (0, 0), start + output)
     pair = int(np.nanargmax(column)), int(np.nanargmin(column))
     return Peak(float(spread[place]), target, cell, pair, start + output)
 

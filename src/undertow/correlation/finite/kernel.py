@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -157,9 +157,28 @@ def linear_parts(
     ]
 
 
-def answer_rounding(size: int, answers: Floats) -> float:
-    """Bound the error of a difference of two answers, sums of `size` products."""
-    return 2 * (size + 1) * float(np.abs(answers).max()) * 2.0**-52
+def answer_rounding(
+    joint: JointTable, query: FiniteQuery, records: Sequence[int] | None = None
+) -> float:
+    """Bound the error of a difference of two answers, sums over some `records`.
+
+    Whole numbers are added without error, and what a function returns is the answer.
+    """
+    if not isinstance(query, CountQuery | LinearQuery):
+        return 0.0
+    parts = linear_parts(joint, query)
+    chosen = range(joint.size) if records is None else records
+    largest = sum(max(map(abs, parts[j])) for j in chosen)
+    if largest < 2.0**53 and _is_whole(joint, query):
+        return 0.0
+    return 2 * (len(chosen) + 1) * largest * 2.0**-52
+
+
+def _is_whole(joint: JointTable, query: CountQuery | LinearQuery) -> bool:
+    if isinstance(query, CountQuery):
+        return True
+    used = (*query.weights_for(joint.size), *(query.clip or ()))
+    return all(x.is_integer() for x in itertools.chain(used, *joint.values))
 
 
 def outer_sum(parts: list[list[float]]) -> Floats:
@@ -203,7 +222,7 @@ def _additive(
         -np.abs(outputs - answers[..., None]) / scale,
         tuple(outputs.tolist()),
         f"Laplace noise of scale {scale:g}",
-        answer_rounding(joint.size, answers) / scale,
+        answer_rounding(joint, query) / scale,
     )
 
 

@@ -6,6 +6,7 @@ depend on the noise: it is tabulated once, and each noise scale costs two recurs
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ from undertow.correlation.method import Method, check_level, largest_epsilon
 from undertow.correlation.query import CountQuery, LinearQuery, Query
 from undertow.correlation.result import Leakage
 from undertow.correlation.scope import Scope
+from undertow.errors import NotApplicable
 from undertow.privacy.result import Witness
 
 __all__ = ["AnswerLaws", "LaplaceJointMethod", "answer_laws", "laplace_leakage"]
@@ -75,13 +77,16 @@ def laplace_leakage(
     Raises
     ------
     NotApplicable
-        If the query does not say its answers, or the table is too large.
+        If the query does not say its answers, the table is too large, or no two values
+        of a record are within the query's gap.
 
     Notes
     -----
     Definition 2.27 of [1]_; the supremum over outputs is reached at an answer, which is
     proved on the page exact-leakage. For sums, records of other independent
-    groups only blur both hypotheses alike, so each group is done on its own. Never
+    groups only blur both hypotheses alike, so each group is done on its own. Values
+    outside a clip interval are secrets too, told apart by what they are clipped to, so
+    every pair is covered; a gap covers the pairs within it only. Never
     grows with the scale: more noise is a post-processing. Time and memory
     ``(s+1)**m N`` for a group of m records and N different answers. Checked: the
     probabilities. Not checkable: that the table is the law.
@@ -97,8 +102,7 @@ def laplace_leakage(
     >>> round(laplace_leakage(flatmates, 1.0, query=sum).value, 7)
     1.7761366
     """
-    b = check_positive(scale, "scale")
-    scope = query.scope() if isinstance(query, Query) else Scope.every_pair()
+    b, scope = check_positive(scale, "scale"), _scope_of(query)
     laws = list(answer_laws(joint, query))
     if step is not None:
         for law in laws:
@@ -133,13 +137,13 @@ class LaplaceJointMethod(Method):
         if epsilon == 0 or sensitivity == 0:
             answer_table(model, query)  # refuses queries without known answers
             return Leakage(
-                0.0, self.theorem, tight=True, method=self.name, scope=query.scope()
+                0.0, self.theorem, tight=True, method=self.name, scope=_scope_of(query)
             )
         return laplace_leakage(model, sensitivity / epsilon, query=query)
 
     def budget(self, model: JointTable, target: float, *, query: Query) -> float:
         """Return the largest DP level within `target`; the laws are tabulated once."""
-        sensitivity, scope = query.sensitivity(model), query.scope()
+        sensitivity, scope = query.sensitivity(model), _scope_of(query)
         laws = list(answer_laws(model, query))
         if sensitivity == 0:
             return check_positive(target, "target")
@@ -187,10 +191,15 @@ class AnswerLaws:
     rounding: float
 
     def error(self, scale: float) -> float:
-        """Bound the rounding of a difference of two log mixtures."""
-        spread = float(self.support[-1] - self.support[0])
-        steps = 3 * self.support.size + sum(self.joint.shape) + 2 * spread / scale + 16
-        return 4 * (2.0**-52 * steps + self.rounding / scale)
+        """Bound the rounding of a difference of two log mixtures.
+
+        Relative to the spread in noise scales where that is small: a mixture is then
+        summed without what cancels.
+        """
+        spread = float(self.support[-1] - self.support[0]) / scale
+        steps = 3 * self.support.size + sum(self.joint.shape) + 2 * spread + 16
+        share = 2.0**-52 * steps * min(1.0, 2 * spread)
+        return 4 * (share + self.rounding / scale)
 
 
 def answer_laws(joint: JointTable, query: FiniteQuery) -> Iterator[AnswerLaws]:
@@ -203,7 +212,7 @@ def answer_laws(joint: JointTable, query: FiniteQuery) -> Iterator[AnswerLaws]:
         weights = _extend_sums(table.reshape(*part.shape, support.size), part.size)
         with np.errstate(invalid="ignore"):
             laws = weights / weights.sum(axis=-1, keepdims=True)
-        error = answer_rounding(part.size, answers)
+        error = answer_rounding(joint, query, records)
         yield AnswerLaws(records, part, support, laws, error)
 
 
@@ -228,15 +237,27 @@ def _extend_sums(table: Floats, axes: int) -> Floats:
 
 def _worst(
     joint: JointTable, laws: list[AnswerLaws], scale: float, scope: Scope
-) -> tuple[float, Witness]:
+) -> tuple[float, Witness | None]:
     blur = _blur(laws, scale)
     found = [
         (raise_by_rounding(peak.value, law.error(scale) + blur), peak, law)
         for law in laws
         for peak in _peaks(law, scale, scope)
     ]
+    if not found:
+        raise NotApplicable(
+            f"gap must be at least the distance of two values of a record, got "
+            f"{scope.gap:g}, so that no two secrets are compared."
+        )
     value, peak, law = max(found, key=lambda entry: entry[0])
     return value, _witness(joint, law, peak)
+
+
+def _scope_of(query: FiniteQuery) -> Scope:
+    """Return the pairs compared: all, clipped values included, unless a gap is set."""
+    if isinstance(query, LinearQuery) and query.gap is not None:
+        return query.scope()
+    return Scope.every_pair()
 
 
 def _blur(laws: list[AnswerLaws], scale: float) -> float:
@@ -256,23 +277,24 @@ def _peaks(law: AnswerLaws, scale: float, scope: Scope) -> Iterator[Peak]:
     logs = laplace_log_mixture(law.support, law.laws, scale=scale)
     for target in range(law.joint.size):
         pairs = _pairs_in(scope, law.joint.values[target])
-        yield find_peak(logs, target, every_attacker(law.joint, target), pairs=pairs)
+        if pairs is None or pairs:
+            everyone = every_attacker(law.joint, target)
+            yield find_peak(logs, target, everyone, pairs=pairs)
 
 
 def _pairs_in(scope: Scope, values: tuple[float, ...]) -> list[tuple[int, int]] | None:
     if scope.is_every_pair:
         return None
-    low, high = scope.interval or (-math.inf, math.inf)
-    inside = [a for a, x in enumerate(values) if low <= x <= high]
     return [
         (a, b)
-        for a in inside
-        for b in inside
-        if a < b and abs(values[a] - values[b]) <= scope.gap
+        for a, b in itertools.combinations(range(len(values)), 2)
+        if abs(values[a] - values[b]) <= scope.gap
     ]
 
 
-def _witness(joint: JointTable, law: AnswerLaws, peak: Peak) -> Witness:
+def _witness(joint: JointTable, law: AnswerLaws, peak: Peak) -> Witness | None:
+    if peak.value == -math.inf:  # nothing is secret
+        return None
     states = {law.records[j]: k for j, k in known_states(law.joint, peak).items()}
     outside = [j for j in range(joint.size) if j not in law.records]
     adversary = Adversary(law.records[peak.target], [*states, *outside], states)

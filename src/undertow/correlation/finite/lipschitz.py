@@ -26,6 +26,8 @@ Integers = NDArray[np.intp]
 _LARGEST_EXPONENT = 300.0
 _SMALL_EXPONENT = 30.0
 _FEASIBILITY = 1e-10
+# Functions do not go below: a smaller value could make a mean zero.
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,8 +217,9 @@ def _threshold_function(p: Floats, q: Floats, epsilon: float) -> Floats:
     """Return the best function of the values 1 and exp(-epsilon) by rank of p/q."""
     ratio = _likelihood(p, q)
     best = np.ones(p.shape)
+    low = max(math.exp(-epsilon), _SMALLEST)
     for cut in np.unique(ratio):
-        step = np.where(ratio >= cut, 1.0, math.exp(-epsilon))
+        step = np.where(ratio >= cut, 1.0, low)
         if _log_ratio(p, q, step) > _log_ratio(p, q, best):
             best = step
     return best

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 _TOLERANCE = 1e-9
 # Centres at most this many scales apart: no mixture of probabilities underflows.
 _SPREAD = 500.0
+# Centres at most this many scales apart: a mixture loses less than half of its mass.
+_NARROW = 0.5
 
 
 def laplace_ratio_supremum(
@@ -56,7 +58,8 @@ def laplace_ratio_supremum(
     Returns
     -------
     float
-        Rounded to nearest, not raised; relative error about ``1e-15 (N + spread/b)``.
+        Rounded to nearest, not raised; error about ``1e-15 (N + spread/b)``, and times
+        ``spread/b`` where that is below a half.
 
     Notes
     -----
@@ -127,15 +130,36 @@ def laplace_log_mixture(support: Floats, weights: Floats, *, scale: float) -> Fl
     -----
     With :math:`A_k=\sum_{j\le k}w_je^{-(c_k-c_j)/b}`, :math:`A_k =
     A_{k-1}e^{-(c_k-c_{k-1})/b}+w_k`, and the same from the right. All terms are
-    positive. Wide supports, on which a row could underflow, use logarithms throughout.
+    positive. Supports narrower than the noise sum :math:`e^{-(c_k-c_j)/b}-1` instead,
+    so that differences of two results keep their relative accuracy as b grows. Wide
+    ones, on which a row could underflow, use logarithms throughout.
     """
     gaps = np.diff(support) / scale
-    if support[-1] - support[0] <= _SPREAD * scale:
-        return _narrow_mixture(weights, np.exp(-gaps))
+    spread = float(support[-1] - support[0])
+    if spread <= _NARROW * scale:
+        return _narrow_mixture(weights, gaps)
+    if spread <= _SPREAD * scale:
+        return _mixture(weights, np.exp(-gaps))
     return _wide_mixture(weights, gaps)
 
 
-def _narrow_mixture(weights: Floats, decay: Floats) -> Floats:
+def _narrow_mixture(weights: Floats, gaps: Floats) -> Floats:
+    """Sum what each weight loses on the way; both directions lose, none gains."""
+    lost, steps = np.zeros_like(weights), np.expm1(-gaps)
+    last = weights.shape[-1] - 1
+    left, right = np.zeros(weights.shape[:-1]), np.zeros(weights.shape[:-1])
+    passed, ahead = left.copy(), right.copy()
+    for k in range(1, last + 1):
+        passed = passed + weights[..., k - 1]
+        left = left + (passed + left) * steps[k - 1]
+        lost[..., k] += left
+        ahead = ahead + weights[..., last - k + 1]
+        right = right + (ahead + right) * steps[last - k]
+        lost[..., last - k] += right
+    return np.asarray(np.log1p(lost), dtype=np.float64)
+
+
+def _mixture(weights: Floats, decay: Floats) -> Floats:
     total = weights.copy()
     left, right = np.zeros(weights.shape[:-1]), np.zeros(weights.shape[:-1])
     last = weights.shape[-1] - 1
@@ -153,11 +177,12 @@ def _wide_mixture(weights: Floats, gaps: Floats) -> Floats:
     total = logs.copy()
     left, right = np.full(logs.shape[:-1], -np.inf), np.full(logs.shape[:-1], -np.inf)
     last = weights.shape[-1] - 1
-    for k in range(1, last + 1):
-        left = np.logaddexp(left, logs[..., k - 1]) - gaps[k - 1]
-        total[..., k] = np.logaddexp(total[..., k], left)
-        right = np.logaddexp(right, logs[..., last - k + 1]) - gaps[last - k]
-        total[..., last - k] = np.logaddexp(total[..., last - k], right)
+    with np.errstate(invalid="ignore"):  # rows of nan
+        for k in range(1, last + 1):
+            left = np.logaddexp(left, logs[..., k - 1]) - gaps[k - 1]
+            total[..., k] = np.logaddexp(total[..., k], left)
+            right = np.logaddexp(right, logs[..., last - k + 1]) - gaps[last - k]
+            total[..., last - k] = np.logaddexp(total[..., last - k], right)
     return total
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ def pair_leakage(
     law = read_kernel(joint, kernel, densities=densities, query=query)
     require_extended(joint)
     s, rounding = joint.shape[targets[0]], 0.0
-    found = np.zeros((s, s))
+    found = np.full((s, s), -math.inf)
     for _, ratios, error in log_ratios(joint, law):
         rounding = max(rounding, error)
         for i in targets:
@@ -165,15 +166,15 @@ def is_bayesian_metric_private(
 
 
 def _pair_maxima(block: Floats) -> Floats:
+    """Return the largest differences; -inf for pairs never possible together."""
     s = len(block)
-    found = np.zeros((s, s))
-    for a in range(s):
-        for b in range(s):
-            if a != b:
-                with np.errstate(invalid="ignore"):
-                    gaps = block[a] - block[b]
-                # nan: an impossible secret, or an output impossible under both.
-                found[a, b] = np.fmax.reduce(gaps, axis=None, initial=0.0)
+    found = np.full((s, s), -math.inf)
+    for a, b in itertools.permutations(range(s), 2):
+        with np.errstate(invalid="ignore"):
+            gaps = block[a] - block[b]
+        # nan: an impossible secret, or an output impossible under both.
+        if not np.isnan(gaps).all():
+            found[a, b] = np.fmax.reduce(gaps, axis=None, initial=0.0)
     return found
 
 

@@ -7,6 +7,7 @@ point, and a mechanism that attains it can be asked for.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from undertow.correlation.finite.contrast import (
     contrasts,
     wanted_attackers,
 )
+from undertow.correlation.finite.groups import FACTOR_TOLERANCE
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.lipschitz import (
     RatioBound,
@@ -46,6 +48,8 @@ _LARGEST = 4096
 _CHEAP = 400
 # Relative: covers the rounding of conditional laws and of skipped attackers.
 _MARGIN = 1e-11
+# Log of the least probability of "yes" that a float tells from zero, with room.
+_LARGEST_EXPONENT = 690.0
 _TIGHT = 1e-7
 _WIDTH = 1e-10
 
@@ -131,6 +135,11 @@ def worst_case_kernel(joint: JointTable, epsilon: float) -> Floats:
     array of shape (s_1, ..., s_n, 2)
         Probabilities of "yes" and "no"; the leakage is that of "yes".
 
+    Raises
+    ------
+    NotApplicable
+        If probabilities that `epsilon` allows would be too small for a float.
+
     Notes
     -----
     The optimal function of the program, extended to all databases as the least
@@ -144,7 +153,14 @@ def worst_case_kernel(joint: JointTable, epsilon: float) -> Floats:
     >>> round(exact_leakage(flatmates, worst_case_kernel(flatmates, 1.0)).value, 6)
     1.776137
     """
-    found = _worst(joint, check_positive(epsilon, "epsilon"), "all")
+    epsilon = check_positive(epsilon, "epsilon")
+    if joint.size * epsilon > _LARGEST_EXPONENT:
+        raise NotApplicable(
+            f"epsilon must be at most {_LARGEST_EXPONENT / joint.size:g} for a kernel "
+            f"on {joint.size} records, got {epsilon:g}: its probabilities would be "
+            "rounded to zero; worst_case_leakage needs no kernel."
+        )
+    found = _worst(joint, epsilon, "all")
     if found is None:
         return np.full((*joint.shape, 2), 0.5)
     anchors = np.zeros(joint.shape)
@@ -175,7 +191,7 @@ class ProgramMethod(Method):
         _require_dp(query)
         target = check_positive(target, "target")
         # The general bound caps the value, so this end is within the target.
-        low = target / model.largest_group * (1 - 100 * _MARGIN)
+        low = target / model.largest_group * (1 - 100 * _margin(model))
         return _rising_root(
             lambda level: worst_case_leakage(model, level).value, target, low, target
         )
@@ -239,7 +255,19 @@ def _worst(
             break
         ratio = lipschitz_ratio(*place.laws(part), epsilon)
         best = _merge(best, epsilon, ratio, group, place)
-    return best
+    if best is None:
+        return None
+    return replace(best, upper=inflate(best.upper, _margin(joint)))
+
+
+def _margin(joint: JointTable) -> float:
+    r"""Cover rounding, and what groups that are independent but for it can hide.
+
+    Weights off by a relative d move a mean of a function that varies by
+    :math:`e^{n\varepsilon}` by less than 8 n d epsilon; one d for each split.
+    """
+    splits = len(joint.independent_groups()) - 1
+    return _MARGIN + 8 * FACTOR_TOLERANCE * splits * joint.size
 
 
 def _merge(
@@ -249,7 +277,7 @@ def _merge(
     group: tuple[int, ...],
     place: Contrast,
 ) -> _Found:
-    upper, lower = inflate(epsilon + ratio.upper, _MARGIN), epsilon + ratio.lower
+    upper, lower = epsilon + ratio.upper, epsilon + ratio.lower
     if best is None:
         return _Found(upper, lower, group, place, ratio.function)
     upper = max(upper, best.upper)
@@ -299,14 +327,17 @@ def _rising_root(
     """Return a point at which `rising` is at most `target`, near the last such one.
 
     False position with halved weights (the Illinois rule) and a small overshoot, so
-    that both ends move.
+    that both ends move; every fourth step halves, so that it ends.
     """
     above, below = rising(high) - target, rising(low) - target
     if above <= 0:
         return high
-    while high - low > _WIDTH * high:
-        middle = low - below * (high - low) / (above - below)
+    for step in itertools.count(1):
+        share = 0.5 if step % 4 == 0 else below / (below - above)
+        middle = low + share * (high - low)
         middle = min(max(middle, low + 0.3 * _WIDTH * high), high - 0.3 * _WIDTH * high)
+        if high - low <= _WIDTH * high or not low < middle < high:
+            break
         gap = rising(middle) - target
         if gap <= 0:
             low, below, above = middle, gap, above / 2

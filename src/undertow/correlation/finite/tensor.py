@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 
 from undertow.correlation.adversary import Adversary, adversary_witness
@@ -24,6 +25,7 @@ from undertow.correlation.finite.kernel import (
     read_kernel,
 )
 from undertow.correlation.result import Leakage
+from undertow.privacy.result import Witness
 
 __all__ = [
     "all_adversaries",
@@ -154,15 +156,15 @@ def all_adversaries(size: int) -> Iterator[Adversary]:
 def _peaks(
     joint: JointTable, law: FiniteKernel, regions: list[tuple[int, Index]]
 ) -> tuple[list[Peak], float]:
-    peaks = [Peak(-1.0, target) for target, _ in regions]
+    peaks: list[Peak | None] = [None for _ in regions]
     rounding = 0.0
     for start, ratios, error in log_ratios(joint, law):
         rounding = max(rounding, error)
         for place, (target, index) in enumerate(regions):
-            found = find_peak(ratios, target, index, start=start)
-            if found.value > peaks[place].value:
+            found, best = find_peak(ratios, target, index, start=start), peaks[place]
+            if best is None or found.value > best.value:
                 peaks[place] = found
-    return peaks, rounding
+    return [peak for peak in peaks if peak is not None], rounding
 
 
 def _regions(
@@ -205,20 +207,26 @@ def _region(joint: JointTable, adversary: Adversary) -> Index:
 def _leakage(
     joint: JointTable, law: FiniteKernel, peak: Peak, rounding: float, attackers: str
 ) -> Leakage:
-    states = known_states(joint, peak)
     return Leakage(
         raise_by_rounding(peak.value, rounding),
         _THEOREM,
         checked=("the table and the mechanism are probability laws",),
         unchecked=("the table is the law of the data",),
-        witness=adversary_witness(
-            Adversary(peak.target, states, states),
-            pair=peak.pair,
-            output=law.outputs[peak.output],
-        ),
+        witness=_witness(joint, law, peak),
         tight=True,
         method="exact",
         model=joint.summary,
         mechanisms=law.mechanism,
         attackers=attackers,
+    )
+
+
+def _witness(joint: JointTable, law: FiniteKernel, peak: Peak) -> Witness | None:
+    if peak.value == -math.inf:  # nothing is secret
+        return None
+    states = known_states(joint, peak)
+    return adversary_witness(
+        Adversary(peak.target, states, states),
+        pair=peak.pair,
+        output=law.outputs[peak.output],
     )

@@ -33,6 +33,7 @@ from undertow.correlation.method import check_level
 from undertow.correlation.result import Leakage
 from undertow.correlation.scope import Scope
 from undertow.errors import ScopeWarning
+from undertow.privacy.exact import exact, round_up_decimal
 
 __all__ = ["ClippedRelease", "clip_records", "pair_leakage", "scope_leakage"]
 
@@ -200,10 +201,15 @@ def scope_leakage(
             stacklevel=2,
         )
     if scope.is_every_pair:
-        return general_leakage(sum(r.epsilon for r in listed), model.largest_group)
+        return general_leakage(_total(listed), model.largest_group)
     own = tuple(_own(scope, release) for release in listed)
     found = _saturated(model, listed, gap=scope.gap, own=own)
     return _leakage(found, model, listed, scope=scope)
+
+
+def _total(releases: tuple[ClippedRelease, ...]) -> float:
+    """Return the sum of the DP levels, read as decimals and rounded up."""
+    return round_up_decimal(sum(exact(release.epsilon) for release in releases))
 
 
 def _leaves(scope: Scope, release: ClippedRelease) -> bool:
@@ -230,8 +236,11 @@ def _saturated(
     gap: float,
     own: tuple[float, ...],
 ) -> ShiftFactor:
-    pieces = tuple((r.epsilon * gap / r.width, float(r.epsilon)) for r in releases)
-    mine = sum(r.epsilon * o / r.width for r, o in zip(releases, own, strict=True))
+    pieces = tuple((r.epsilon * (gap / r.width), float(r.epsilon)) for r in releases)
+    mine = sum(r.epsilon * (o / r.width) for r, o in zip(releases, own, strict=True))
+    if not all(np.isfinite(slope) for slope, _ in pieces):
+        every = mine + (model.largest_group - 1) * _total(releases)
+        return ShiftFactor(every, None, reason="every record may saturate")
     saturation = Saturation(pieces, mine)
     if isinstance(model, ExchangeableGaussian):
         return exchangeable_factor(model, saturation=saturation)
@@ -272,7 +281,7 @@ def _leakage(
     scope: Scope,
     pair: tuple[float, float] | None = None,
 ) -> Leakage:
-    total = general_leakage(sum(r.epsilon for r in releases), model.largest_group).value
+    total = general_leakage(_total(releases), model.largest_group).value
     witness = None
     if found.adversary is not None:
         witness = adversary_witness(found.adversary, pair=pair)

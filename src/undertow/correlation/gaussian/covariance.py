@@ -17,6 +17,7 @@ __all__ = [
     "check_covariance",
     "check_mean",
     "connected_blocks",
+    "inversion_error",
     "rounding_margin",
     "standardised",
 ]
@@ -53,8 +54,8 @@ class Spectrum:
             raise NotApplicable(
                 "the conditional variances of a Gaussian block must be above "
                 f"{NEAR_SINGULAR:g} of the variances, got a least eigenvalue of "
-                f"{self.low:.3g} of the correlation matrix; use method='general', "
-                "which needs no covariance."
+                f"{self.low:.3g} of the correlation matrix; use the general bound "
+                "(method='general'), which needs no covariance."
             )
         return self
 
@@ -65,7 +66,7 @@ def check_covariance(covariance: ArrayLike, name: str = "covariance") -> Matrix:
     Raises
     ------
     ModelError
-        If it is not square, finite, symmetric to 1e-9 of its diagonal, or if its
+        If it is not square, finite, symmetric to 1e-9 as a correlation, or if its
         Cholesky factorisation fails.
 
     Examples
@@ -94,9 +95,10 @@ def check_covariance(covariance: ArrayLike, name: str = "covariance") -> Matrix:
 
 
 def _symmetric(matrix: Matrix, name: str) -> Matrix:
-    skew = np.abs(matrix - matrix.T)
-    if np.any(skew > 1e-9 * np.abs(np.diag(matrix)).max()):
-        i, j = np.unravel_index(int(skew.argmax()), skew.shape)
+    skew, sds = np.abs(matrix - matrix.T), np.sqrt(np.abs(np.diag(matrix)))
+    excess = skew - 1e-9 * np.outer(sds, sds)
+    if np.any(excess > 0):
+        i, j = np.unravel_index(int(excess.argmax()), skew.shape)
         raise ModelError(
             f"{name} must be symmetric, got {matrix[i, j]} at [{i}, {j}] and "
             f"{matrix[j, i]} at [{j}, {i}]."
@@ -146,6 +148,22 @@ def standardised(covariance: Matrix) -> tuple[Matrix, Matrix, Spectrum]:
     np.fill_diagonal(correlation, 1.0)
     values = np.linalg.eigvalsh(correlation)
     return sds, correlation, Spectrum(float(values[0]), float(values[-1]), len(sds))
+
+
+def inversion_error(spectrum: Spectrum) -> float:
+    r"""Bound the error of correlations computed by inverting a precision matrix.
+
+    Notes
+    -----
+    The inverse is exact for a matrix C + E, C the precision scaled to a unit diagonal,
+    :math:`\|E\| \le m(m+2)u`. An entry of the covariance changes by at most
+    :math:`\|E\|/\lambda_{\min}(C)` of the two standard deviations, and
+    :math:`\lambda_{\min}(C) \ge 1/\kappa` for the condition number of the correlation
+    matrix. Four times this is returned.
+    """
+    size = spectrum.size
+    condition = math.inf if spectrum.low <= 0 else spectrum.high / spectrum.low
+    return _SAFETY * size * (size + 2) * _UNIT * condition
 
 
 def rounding_margin(spectrum: Spectrum, stretch: float) -> float:

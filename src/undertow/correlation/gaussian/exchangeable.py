@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._numeric import nudge_up
+from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_count
 from undertow.correlation.adversary import Adversary
 from undertow.correlation.gaussian.covariance import (
@@ -19,7 +19,7 @@ from undertow.correlation.gaussian.covariance import (
     rounding_margin,
 )
 from undertow.correlation.gaussian.law import Block, GaussianModel, Limits
-from undertow.correlation.gaussian.model import unique_rows
+from undertow.correlation.gaussian.model import different_rows
 from undertow.correlation.gaussian.shift import ShiftFactor
 from undertow.correlation.gaussian.structure import dense_structured_factor
 from undertow.correlation.gaussian.sweep import Saturation
@@ -114,8 +114,9 @@ class ExchangeableGaussian(GaussianModel):
     def limits(self) -> Limits:
         """Return group size, largest correlation and ratio of standard deviations."""
         largest = np.abs(self.correlation).max()
-        ratio = self.sds.max() / self.sds.min()
-        return Limits(self.largest_group, float(largest), float(ratio))
+        ratio = float(self.sds.max() / self.sds.min())
+        ratio = inflate(ratio, 2.0**-52) if ratio > 1 else 1.0
+        return Limits(self.largest_group, float(largest), ratio)
 
     def blocks(self, weights: Array | None = None) -> tuple[tuple[Block, Array], ...]:
         """Return one group written out, once for each different row of weights."""
@@ -125,12 +126,12 @@ class ExchangeableGaussian(GaussianModel):
                 f"covariance to be written out, got {self.largest_group}; use "
                 "method='exchangeable' or 'general'."
             )
-        width = self.largest_group
-        block = Block(tuple(range(width)), self._group_covariance())
-        rows = np.ones((1, width))
-        if weights is not None:
-            rows = unique_rows(weights.reshape(-1, width))
-        return tuple((block, row) for row in rows)
+        width, covariance = self.largest_group, self._group_covariance()
+        rows = np.ones((1, width)) if weights is None else weights.reshape(-1, width)
+        return tuple(
+            (Block(tuple(range(j * width, (j + 1) * width)), covariance), rows[j])
+            for j in different_rows(rows)
+        )
 
     def _group_covariance(self) -> Array:
         labels = np.repeat(np.arange(len(self.counts)), self.counts)
@@ -306,7 +307,7 @@ def _check_sds(sds: ArrayLike, classes: int) -> Array:
     vector = np.array(sds, dtype=float)
     if vector.ndim == 0:
         vector = np.full(classes, float(vector))
-    if vector.shape != (classes,) or not np.all(vector > 0):
+    if vector.shape != (classes,) or not np.all((vector > 0) & np.isfinite(vector)):
         raise ModelError(
             f"sds must be one positive number for each of the {classes} classes, "
             f"got {vector.tolist()}."

@@ -5,9 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
-import numpy as np
-
-from undertow._numeric import greatest_float, inflate, nudge_down
+from undertow._numeric import greatest_float, nudge_down
 from undertow._validate import check_choice, check_count, check_finite
 from undertow.errors import NotApplicable
 from undertow.privacy.exact import exact, round_down, round_up
@@ -16,8 +14,6 @@ __all__ = ["gaussian_correlation_limit", "gaussian_crossover", "gaussian_factor"
 
 Variant = Literal["sharp", "thesis", "intermediate"]
 _VARIANTS = ("sharp", "thesis", "intermediate")
-# The largest of m - 1 quotients, each of five roundings.
-_MARGIN = 1e-14
 
 
 def gaussian_factor(
@@ -174,11 +170,18 @@ def gaussian_correlation_limit(
 
 
 def _intermediate(m: int, rho: Fraction) -> float:
-    k = np.arange(m - 1, dtype=float)
-    number = float(rho)
-    return inflate(
-        float(1 + ((m - k - 1) * (k + 1) * number / (1 - k * number)).max()), _MARGIN
-    )
+    def at(k: int) -> Fraction:
+        return (m - k - 1) * (k + 1) * rho / (1 - k * rho)
+
+    # Concave over positive and affine: it grows, then falls.
+    low, high = 0, m - 2
+    while low < high:
+        middle = (low + high) // 2
+        if at(middle) < at(middle + 1):
+            low = middle + 1
+        else:
+            high = middle
+    return round_up(1 + at(low))
 
 
 def _intermediate_limit(factor: float, m: int) -> float:

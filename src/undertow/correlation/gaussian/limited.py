@@ -172,8 +172,8 @@ def _check_ratio(sd_ratio: float, sds: ArrayLike | None) -> float:
     if sds is None:
         return ratio
     values = np.array(sds, dtype=float)
-    if values.size == 0 or not np.all(values > 0):
-        raise ModelError("sds must be positive, got one that is not.")
+    if values.size == 0 or not np.all((values > 0) & np.isfinite(values)):
+        raise ModelError("sds must be positive and finite, got one that is not.")
     actual = float(values.max() / values.min())
     if actual > ratio * (1 + 1e-12):
         raise ModelError(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from undertow._numeric import nudge_down
+from undertow._numeric import inflate, nudge_down
 from undertow._validate import check_positive
 from undertow.correlation.adversary import adversary_witness
 from undertow.correlation.gaussian.exchangeable import (
@@ -37,7 +37,7 @@ from undertow.correlation.model import Model
 from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Leakage
 from undertow.errors import NotApplicable
-from undertow.privacy.exact import exact, round_up
+from undertow.privacy.exact import exact, round_up_decimal
 
 __all__ = [
     "CovarianceMethod",
@@ -56,8 +56,10 @@ __all__ = [
 
 # Larger blocks are searched only when the method is asked for by name.
 _CHEAP_BLOCK = 17
-# Standard deviations this close are equal: the difference is below rounding.
-_EQUAL = 1 + 1e-12
+# Standard deviations this close are equal; what they differ by is still paid for.
+_EQUAL = 1 + 1e-9
+# A larger rounding margin, relative to the factor, and the value is a bound, not exact.
+_SHARP = 1e-9
 _CLIPPED = Saturation(((1.0, 1.0),), 1.0)
 
 
@@ -78,11 +80,11 @@ class FactorMethod(Method):
         if found.adversary is not None:
             witness = adversary_witness(found.adversary, pair=query.clip)
         return Leakage(
-            round_up(Fraction(exact(epsilon)) * Fraction(found.value)),
+            round_up_decimal(Fraction(exact(epsilon)) * Fraction(found.value)),
             self.theorem,
             checked=(found.reason,) if found.reason else (),
             witness=witness,
-            tight=self.tight,
+            tight=self.tight if found.margin <= _SHARP * found.value else None,
             method=self.name,
             mechanisms=mechanisms_of(query),
             scope=query.scope(),
@@ -239,20 +241,24 @@ class _ClosedForm(FactorMethod):
                 f"{limits.sd_ratio:.6g}; use method='covariance', or 'sharp', which "
                 "takes the ratio into account."
             )
-        if limits.correlation >= 1:
-            raise NotApplicable(
-                "correlations must be below 1, got one that is 1 to rounding; use "
-                "method='general'."
-            )
-        ratio = 1.0 if self.equal_variances else limits.sd_ratio
-        value = gaussian_factor(
-            limits.group, limits.correlation, variant=self.variant, sd_ratio=ratio
-        )
+        value = self._value(limits)
         reason = (
             f"correlation {limits.correlation:.6g} times (group - 2) = "
             f"{limits.correlation * (limits.group - 2):.6g} is below 1"
         )
         return _capped(ShiftFactor(value, None, reason=reason), model, clipped)
+
+    def _value(self, limits: Limits) -> float:
+        rho, ratio = limits.correlation, limits.sd_ratio
+        if self.equal_variances and ratio > 1:
+            # The forms grow faster than rho: raising it by the ratio covers both.
+            rho, ratio = inflate(rho * ratio, 2.0**-52), 1.0
+        if rho >= 1:
+            raise NotApplicable(
+                "correlations must be below 1, got one that is 1 to rounding; use "
+                "method='general'."
+            )
+        return gaussian_factor(limits.group, rho, variant=self.variant, sd_ratio=ratio)
 
 
 class SharpMethod(_ClosedForm):

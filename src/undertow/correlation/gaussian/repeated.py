@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_count
 from undertow.correlation.gaussian.covariance import check_covariance, check_mean
 from undertow.correlation.gaussian.law import Block, GaussianModel, Limits
-from undertow.correlation.gaussian.model import block_limits, unique_rows
+from undertow.correlation.gaussian.model import block_limits, different_rows
 from undertow.correlation.gaussian.search import worst_of_blocks
 from undertow.correlation.gaussian.shift import ShiftFactor
 from undertow.correlation.gaussian.structure import dense_structured_factor
@@ -110,11 +110,13 @@ class RepeatedGaussian(GaussianModel):
         for kind, template in enumerate(self._templates):
             start, stop = int(self._starts[kind]), int(self._starts[kind + 1])
             width = len(template)
-            block = Block(tuple(range(start, start + width)), template)
             rows = np.ones((1, width))
             if weights is not None:
-                rows = unique_rows(weights[start:stop].reshape(-1, width))
-            found.extend((block, row) for row in rows)
+                rows = weights[start:stop].reshape(-1, width)
+            for copy in different_rows(rows):
+                first = start + copy * width
+                block = Block(tuple(range(first, first + width)), template)
+                found.append((block, rows[copy]))
         return tuple(found)
 
     def structured(self) -> ShiftFactor:

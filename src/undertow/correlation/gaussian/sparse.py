@@ -92,7 +92,8 @@ class SparseGaussian(GaussianModel):
 
     def limits(self) -> Limits:
         """Return group size, largest correlation and ratio of standard deviations."""
-        return block_limits([block.covariance for block, _ in self.blocks()])
+        covariances = [block.covariance for block, _ in self.blocks()]
+        return block_limits(covariances, inverted=True)
 
     def blocks(self, weights: Array | None = None) -> tuple[tuple[Block, Array], ...]:
         """Return the different blocks, each with the weights of its records."""
@@ -178,6 +179,7 @@ def _check_precision(precision: Any) -> Any:
             f"precision must be a square matrix, got an array of shape {matrix.shape}."
         )
     sparse: Any = csr_array(matrix).astype(float)
+    sparse.sum_duplicates()
     if not np.all(np.isfinite(sparse.data)):
         raise ModelError("precision must be finite, got an entry that is not.")
     skew = abs(sparse - sparse.T)

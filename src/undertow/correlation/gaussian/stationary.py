@@ -151,10 +151,20 @@ class AutoregressiveGaussian(StationaryGaussian):
         if not abs(self.phi) < 1:
             raise ModelError(f"phi must be in (-1, 1), got {phi}.")
         self.sd = check_positive(sd, "sd")
+        if not 1e-150 < self.sd < 1e150:
+            raise ModelError(
+                f"sd must be between 1e-150 and 1e150, got {sd}; measure the records "
+                "in another unit."
+            )
         length = check_count(length, "length")
         self._lags = self.sd**2 * np.power(self.phi, np.arange(length))
         self._lags.setflags(write=False)
         self._mean = check_mean(mean, length)
+
+    @property
+    def largest_group(self) -> int:
+        """The whole series, unless neighbours are independent."""
+        return self.size if self.phi else 1
 
     @property
     def summary(self) -> str:

@@ -75,12 +75,13 @@ def dominant_factor(covariance: ArrayLike) -> ShiftFactor:
     matrix = check_covariance(covariance)
     ratios = np.abs(matrix).sum(axis=1) / np.diag(matrix)
     target = int(ratios.argmax())
-    return _dominant(float(ratios[target]), target, len(matrix))
+    terms = int(np.count_nonzero(matrix, axis=1).max())
+    return _dominant(float(ratios[target]), target, terms)
 
 
 def _dominant(ratio: float, target: int, terms: int) -> ShiftFactor:
     margin = (terms + 2) * _UNIT
-    value = inflate(ratio, margin) if ratio > 1 else 1.0
+    value = inflate(ratio, margin) if terms > 1 else 1.0
     if value > 2:
         raise NotApplicable(
             "a diagonally dominant covariance must have rows whose absolute sum is at "
@@ -197,7 +198,8 @@ def toeplitz_factor(autocovariance: ArrayLike) -> ShiftFactor:
     ratios = 1 + (sums + sums[::-1]) / lags[0]
     target = int(ratios.argmax())
     try:
-        return _dominant(float(ratios[target]), target, len(lags))
+        terms = len(lags) if np.any(lags[1:]) else 1
+        return _dominant(float(ratios[target]), target, terms)
     except NotApplicable:
         if len(lags) > 2000:
             raise
@@ -236,7 +238,7 @@ def autoregressive_factor(phi: float, length: int) -> ShiftFactor:
     value = 1.0 + _one_side(p, middle) + _one_side(p, length - 1 - middle)
     margin = 1e-13
     return ShiftFactor(
-        inflate(value, margin) if value > 1 else 1.0,
+        inflate(value, margin) if p > 0 and length > 1 else 1.0,
         Adversary(middle),
         margin=margin * value,
         reason="the precision matrix is an M-matrix up to signs",

@@ -1,0 +1,203 @@
+"""`undertow reproduce`: figures and tables of the sources, with our numbers beside."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from undertow.cli.output import complain, guarded, print_json
+from undertow.cli.study_data import study_data
+from undertow.cli.study_tables import print_checks, print_studies
+from undertow.datasets import data_folder
+from undertow.errors import PlanError
+from undertow.studies import STUDIES, Inputs, Study, StudyResult
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME ...",
+            help="'list', 'all', or names of studies.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(help="Folder for tables, figures and checks; made if missing."),
+    ] = Path("reproduced"),
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the real data; default UNDERTOW_DATA, else stand-ins."
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Repetitions of each simulated point.")
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all simulation.")] = 0,
+    json_output: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object.")
+    ] = False,
+) -> None:
+    """Compute figures and tables of the sources anew, with our numbers beside theirs.
+
+    Each study writes NAME.csv, NAME.svg, NAME.png and NAME.json, the checks: what was
+    published, what comes out here, and whether they match.
+
+    Example: [bold]undertow reproduce figure-6.3 --out reproduced[/bold]
+    """
+    with guarded():
+        if names == ["list"]:
+            _list(json_output=json_output)
+            return
+        chosen = _choose(names)
+        folder = data_folder(data)
+        if out.exists() and not out.is_dir():
+            raise PlanError(f"out must be a folder, got the file {out}.")
+        results = []
+        for study in _progress(chosen):
+            inputs = Inputs(study_data(study, folder), runs=runs, seed=seed)
+            result = study.run(inputs)
+            results.append((result, _write(result, out)))
+        if json_output:
+            print_json({"studies": [_record(r, files) for r, files in results]})
+        else:
+            for result, files in results:
+                print_checks(result, files)
+
+
+def _list(*, json_output: bool) -> None:
+    if json_output:
+        rows = [
+            {"name": s.name, "title": s.title, "source": s.source, "needs": s.needs}
+            for s in STUDIES
+        ]
+        print_json({"studies": rows})
+    else:
+        print_studies(STUDIES)
+
+
+def _choose(names: Sequence[str]) -> list[Study]:
+    if list(names) == ["all"]:
+        return list(STUDIES)
+    by_name = {study.name: study for study in STUDIES}
+    for name in names:
+        if name not in by_name:
+            raise PlanError(
+                f"NAME must be 'list', 'all' or a study, got {name!r}; "
+                "run undertow reproduce list."
+            )
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _progress(studies: Sequence[Study]) -> Iterator[Study]:
+    """Show a bar on standard error while studies run, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield from studies
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("reproducing", total=len(studies))
+        for study in studies:
+            bar.update(task, description=study.name)
+            yield study
+            bar.advance(task)
+
+
+def _write(result: StudyResult, folder: Path) -> list[Path]:
+    """Write all files of one study, each whole; none if one cannot be prepared."""
+    contents = {"csv": _csv_text(result).encode(), "json": _json_text(result).encode()}
+    contents |= _pictures(result)
+    _make_folder(folder)
+    files = []
+    for kind, content in contents.items():
+        path = folder / f"{result.name}.{kind}"
+        with _whole(path) as file:
+            file.write_bytes(content)
+        files.append(path)
+    return files
+
+
+def _pictures(result: StudyResult) -> dict[str, bytes]:
+    if not result.panels:
+        return {}
+    if find_spec("matplotlib") is None:
+        complain(
+            "matplotlib must be installed to draw the figures, got none; "
+            "run pip install 'undertow[plot]'."
+        )
+        return {}
+    from undertow.plotting import plot_study
+
+    figure = plot_study(result)
+    pictures = {}
+    for kind in ("svg", "png"):
+        stream = io.BytesIO()
+        figure.savefig(stream, format=kind, dpi=150)
+        pictures[kind] = stream.getvalue()
+    return pictures
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise PlanError(
+            f"out must be a folder that can be made, got {folder}: {fault.strerror}."
+        ) from None
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Hand out a new file that takes the place of `path` once it is whole."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _json_text(result: StudyResult) -> str:
+    record = {
+        "study": result.name,
+        "source": result.source,
+        "data": result.data,
+        "checks": [check.to_dict() for check in result.checks],
+    }
+    return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _csv_text(result: StudyResult) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(result.header)
+    writer.writerows(result.rows)
+    return text.getvalue()
+
+
+def _record(result: StudyResult, files: Sequence[Path]) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "source": result.source,
+        "data": result.data,
+        "files": [str(path) for path in files],
+        "checks": [check.to_dict() for check in result.checks],
+    }

@@ -1,0 +1,22 @@
+"""All studies, in the order of their sources."""
+
+from undertow.studies.master_bounds import MASTER_BOUNDS
+from undertow.studies.master_simulation import MASTER_SIMULATION
+from undertow.studies.master_utility import MASTER_UTILITY
+from undertow.studies.thesis_bounds import THESIS_BOUNDS
+from undertow.studies.thesis_gaussian import THESIS_GAUSSIAN
+from undertow.studies.thesis_markov import THESIS_MARKOV
+from undertow.studies.thesis_response import THESIS_RESPONSE
+
+__all__ = ["STUDIES"]
+
+STUDIES = (
+    *THESIS_BOUNDS,
+    *THESIS_RESPONSE,
+    *THESIS_GAUSSIAN,
+    *THESIS_MARKOV,
+    *MASTER_BOUNDS,
+    *MASTER_SIMULATION,
+    *MASTER_UTILITY,
+)
+"""Every study, by source."""

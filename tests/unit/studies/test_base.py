@@ -1,0 +1,95 @@
+"""What a study is made of."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from undertow.studies import Check, Curve, Inputs, Panel, StudyResult
+from undertow.studies.base import compare, table_of
+from undertow.studies.thesis_bounds import FIGURE_6_1, finished, stated
+
+LINE = Curve("exact", (1.0, 2.0), (3.0, math.inf))
+PANEL = Panel("n = 2", (LINE,), "x", "y")
+
+
+def test_a_curve_has_as_many_heights_as_places():
+    with pytest.raises(ValueError, match="one length, got 1 and 2"):
+        Curve("exact", (1.0,), (2.0, 3.0))
+
+
+def test_a_row_has_a_cell_for_each_column():
+    with pytest.raises(ValueError, match="must have 2 cells, got 1"):
+        StudyResult("a", "b", "c", (), ("x", "y"), ((1.0,),), ())
+
+
+def test_the_table_of_panels_has_a_row_for_each_point():
+    header, rows = table_of([PANEL])
+    assert header == ("panel", "curve", "kind", "x", "y")
+    assert rows == (
+        ("n = 2", "exact", "theory", 1.0, 3.0),
+        ("n = 2", "exact", "theory", 2.0, math.inf),
+    )
+
+
+def test_a_result_without_panels_tabulates_its_checks():
+    found = finished(FIGURE_6_1, [], [Check("size", 897.0, 898.0, "erratum", "why")])
+    assert found.header == ("quantity", "published", "ours", "status", "note")
+    assert found.rows == (("size", 897.0, 898.0, "erratum", "why"),)
+
+
+def test_a_result_says_what_it_is_and_where_it_is_printed():
+    found = finished(FIGURE_6_1, [PANEL], [])
+    assert (found.name, found.source) == (FIGURE_6_1.name, FIGURE_6_1.source)
+    assert found.data == "none needed"
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "words", "status"),
+    [
+        (1.853, 1.853448, {}, "match"),
+        (1.853, 1.8536, {}, "differs"),
+        (1.853, 1.8536, {"erratum": "misprint"}, "erratum"),
+        # A number that agrees is no erratum, whatever is said of it.
+        (1.853, 1.853448, {"erratum": "misprint"}, "match"),
+        (1.853, 1.853448, {"stand_in": "simulated"}, "stand-in"),
+        (1.853, 9.0, {"stand_in": "simulated"}, "stand-in"),
+        (1.853, math.nan, {}, "differs"),
+    ],
+)
+def test_the_status_says_how_the_numbers_compare(published, ours, words, status):
+    found = compare("factor", published, ours, tolerance=5e-4, **words)
+    assert found.status == status
+    if status in ("erratum", "stand-in"):
+        assert found.note in words.values()
+
+
+def test_a_note_stays_unless_an_erratum_replaces_it():
+    assert compare("x", 1.0, 1.0, tolerance=0, note="exact").note == "exact"
+    assert compare("x", 1.0, 2.0, tolerance=0, note="a", erratum="b").note == "b"
+
+
+def test_a_statement_in_words_holds_or_not():
+    assert stated("rises", True).status == "match"
+    assert stated("rises", False, "why") == Check(
+        "rises", "yes", "no", "differs", "why"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(math.inf, "inf"), (-math.inf, "-inf"), (math.nan, "nan"), (1.5, 1.5), ("a", "a")],
+)
+def test_a_check_has_no_infinite_number_in_its_record(value, plain):
+    assert Check("x", None, value, "match").to_dict() == {
+        "quantity": "x",
+        "published": None,
+        "ours": plain,
+        "status": "match",
+        "note": "",
+    }
+
+
+def test_inputs_have_the_runs_of_the_sources():
+    assert (Inputs({}).runs, Inputs({}).seed) == (1000, 0)
