@@ -9,7 +9,12 @@ from undertow.correlation.method import Method
 from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, Query
 from undertow.correlation.result import Accuracy, LeakageCalibration
-from undertow.errors import AssumptionError, InfeasibleTarget, NotApplicable
+from undertow.errors import (
+    AssumptionError,
+    InfeasibleTarget,
+    ModelError,
+    NotApplicable,
+)
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
 from undertow.privacy.result import Alternative
 
@@ -52,6 +57,8 @@ def calibrate(
         If the named method cannot reach the target.
     NotApplicable
         If no method applies.
+    ModelError
+        If the query does not depend on the records.
 
     Notes
     -----
@@ -70,6 +77,11 @@ def calibrate(
     beta = check_probability(beta, "beta")
     asked = query if query is not None else AnyQuery()
     sensitivity = asked.sensitivity(model)
+    if sensitivity == 0:
+        raise ModelError(
+            "query must depend on the records, got one that no record moves; it can be "
+            "answered without noise."
+        )
     found, others = _levels(model, target, query=asked, method=method)
     epsilon, chosen = max(found, key=lambda pair: pair[0])
     if epsilon <= 0:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import expit
 
 from undertow._validate import (
@@ -19,11 +18,11 @@ from undertow._validate import (
     check_positive,
     check_probability,
 )
-from undertow.correlation.blocks import Blocks
 from undertow.correlation.general import general_budget
+from undertow.correlation.group_change import group_change
 from undertow.correlation.method import check_level
 from undertow.correlation.model import Model
-from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery, Query
+from undertow.correlation.query import Query
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
 from undertow.privacy.exact import exact, round_down
 
@@ -99,7 +98,8 @@ def packing_beta(target: float, others: int) -> float:
     0.78627
     """
     target, k = check_level(target), check_count(others, "others")
-    return float(expit(math.log(k) - target)) * (1.0 - _MARGIN * (1 + math.log(k)))
+    slack = _MARGIN * (1 + math.log(k) + min(target, _LARGEST_EXPONENT))
+    return float(expit(math.log(k) - target)) * (1.0 - slack)
 
 
 def accuracy_floor(target: float, beta: float, *, max_change: float) -> float | None:
@@ -309,8 +309,10 @@ def model_floor(
         The promise; non-negative and finite.
     query : Query
         What is released. A group of m records moves a count by m, a weighted sum by
-        the weights of the group. For a query that is not known (:class:`AnyQuery`) the
-        floor is that of the hardest query of its sensitivity, such as a count.
+        the weights of the group times the range of a (clipped) record; a finite table
+        says how far each record moves the answer. For a query that is not known
+        (:class:`AnyQuery`) the floor is that of the hardest query of its sensitivity,
+        such as a count.
     beta : float
         Failure probability, in [0, 1].
 
@@ -322,45 +324,20 @@ def model_floor(
 
     Notes
     -----
-    :func:`accuracy_floor` at the most that one group moves the answer. Taken for
-    granted: a count counts some states and not others.
+    :func:`accuracy_floor` at the most that one group moves the answer, rounded down.
+    Taken for granted: a count counts some states and not others.
 
     Examples
     --------
+    >>> from undertow.correlation import Blocks, CountQuery
     >>> model_floor(Blocks.of_size(5, groups=9), 1.0, query=CountQuery(), beta=0.05)
     2.5
     """
     beta = check_probability(beta, "beta")
-    change = _group_change(model, query)
+    change = group_change(model, query)
     if change is None or beta == 1:
         return None
     return accuracy_floor(target, beta, max_change=change)
-
-
-def _group_change(model: Model, query: Query) -> float | None:
-    """Return what some group can certainly move the answer by."""
-    group = model.largest_group
-    if group is None:
-        return None
-    if isinstance(query, LinearQuery):
-        return _weight_of_group(model, query, group) * (
-            query.sensitivity(model) / query.largest_weight
-        )
-    if isinstance(query, AnyQuery | CountQuery):
-        return group * query.sensitivity(model)
-    return None
-
-
-def _weight_of_group(model: Model, query: LinearQuery, group: int) -> float:
-    if not isinstance(query.weights, tuple):
-        return group * abs(query.weights)
-    weights = np.abs(query.weights_for(model.require_size("weights")))
-    if isinstance(model, Blocks):
-        return float(np.bincount(model.labels, weights=weights).max())
-    # Which records form the group is not known: at least its m lightest, and at least
-    # the heaviest record with its own group.
-    lightest = float(np.sort(weights)[:group].sum())
-    return max(lightest, query.largest_weight)
 
 
 def _databases(target: float, beta: float) -> int | None:

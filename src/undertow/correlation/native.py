@@ -23,8 +23,14 @@ __all__ = ["NativeMechanism", "native_mechanism"]
 
 Floats = NDArray[np.float64]
 _LARGEST = 20_000
-# Room kept below the promise, so that the solver's tolerance cannot pass it.
+# Entries of the program's constraints: about a minute.
+_MOST_ENTRIES = 1_000_000
+# Room kept below the promise against the solver's tolerance, and the largest factor
+# with which the solver can cope, as a logarithm.
 _SLACK = 1e-7
+_LARGEST_TARGET = 30.0
+# First share of a constant answer that is mixed in where the solver passed the promise.
+_SHARE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -76,15 +82,18 @@ def native_mechanism(
     Raises
     ------
     NotApplicable
-        If there are too many databases times outputs.
+        If there are too many databases times outputs, or constraints.
 
     Notes
     -----
     All constraints are linear in the mechanism: for every attacker, known values, pair
     of secrets and output the conditional output probability is at most ``exp(target)``
     times the other. Solved by HiGHS, with a slack of 1e-7 in the exponent against its
-    tolerance; the leakage reported is recomputed exactly. A yardstick for recalibrated
-    noise, not a mechanism to release with: its DP level is reported beside.
+    tolerance, and no further than a target of 30, where next to nothing is left to
+    gain. The leakage is recomputed exactly; where the solver passed the promise, a
+    uniform answer is mixed in until it is kept, so the error is the least up to the
+    solver's tolerance. A yardstick for recalibrated noise, not a mechanism to release
+    with: its DP level is reported beside.
 
     Examples
     --------
@@ -96,21 +105,43 @@ def native_mechanism(
     asked = query if query is not None else LinearQuery()
     answers = answer_table(joint, asked).ravel()
     chosen = np.unique(answers) if outputs is None else np.asarray(outputs, float)
-    if len(answers) * len(chosen) > _LARGEST:
-        raise NotApplicable(
-            f"databases times outputs must be at most {_LARGEST}, got "
-            f"{len(answers) * len(chosen)}; calibrate noise with calibrate instead."
-        )
-    kernel = _solve(joint, answers, chosen, target=target)
-    table = kernel.reshape(*joint.shape, len(chosen))
-    weights = joint.pmf.ravel()[:, None] * np.abs(answers[:, None] - chosen[None, :])
+    _require_small(joint, len(chosen))
+    solved = _solve(joint, answers, chosen, target=min(target, _LARGEST_TARGET))
+    table, found = _within(joint, solved.reshape(*joint.shape, -1), target)
+    costs = joint.pmf.ravel()[:, None] * np.abs(answers[:, None] - chosen[None, :])
     return NativeMechanism(
         table,
         tuple(float(value) for value in chosen),
-        float((weights * kernel).sum()),
-        exact_leakage(joint, table),
+        float((costs * table.reshape(costs.shape)).sum()),
+        found,
         _dp_level(table),
     )
+
+
+def _require_small(joint: JointTable, outputs: int) -> None:
+    cells = joint.pmf.size * outputs
+    if cells > _LARGEST:
+        raise NotApplicable(
+            f"databases times outputs must be at most {_LARGEST}, got {cells}; "
+            "calibrate noise with calibrate instead."
+        )
+    # A known record has s values, an unknown one s summands.
+    every = math.prod(2 * s for s in joint.shape)
+    entries = outputs * every * sum(s - 1 for s in joint.shape)
+    if entries > _MOST_ENTRIES:
+        raise NotApplicable(
+            f"the program must have at most {_MOST_ENTRIES} entries, got {entries}; "
+            "calibrate noise with calibrate instead."
+        )
+
+
+def _within(joint: JointTable, kernel: Floats, target: float) -> tuple[Floats, Leakage]:
+    """Mix in a uniform answer until the leakage is within the target."""
+    share, mixed = 0.0, kernel
+    while (found := exact_leakage(joint, mixed)).value > target:
+        share = min(1.0, 8 * share + _SHARE)
+        mixed = (1 - share) * kernel + share / kernel.shape[-1]
+    return mixed, found
 
 
 def _solve(
@@ -121,7 +152,7 @@ def _solve(
 
     databases, width = len(answers), len(outputs)
     cost = joint.pmf.ravel()[:, None] * np.abs(answers[:, None] - outputs[None, :])
-    promise = _promise_rows(joint, math.exp(target - _SLACK))
+    promise = _promise_rows(joint, math.exp(target - min(_SLACK, target / 2)))
     limits: Any = sparse.kron(promise, sparse.identity(width), format="csr")
     total: Any = sparse.kron(
         sparse.identity(databases), np.ones((1, width)), format="csr"
@@ -146,7 +177,7 @@ def _promise_rows(joint: JointTable, factor: float) -> Any:
     """Return one row for each attacker, known values and ordered pair of secrets."""
     from scipy import sparse
 
-    rows = []
+    rows = [sparse.csr_matrix((1, joint.pmf.size))]  # one that holds, if no other
     for target in range(joint.size):
         for laws in _conditionals(joint, target):
             for first, second in itertools.permutations(laws, 2):

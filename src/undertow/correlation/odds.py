@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from undertow._numeric import inflate
+from undertow._numeric import inflate, nudge_down
 from undertow._validate import check_non_negative, check_probability
 from undertow.correlation.result import Leakage
 
@@ -93,10 +93,10 @@ def posterior_probability_interval(
     p, bound = check_probability(prior, "prior"), _read(leakage)
     if p in (0.0, 1.0):
         return p, p
-    against = (1 - p) / p
-    low = 1 / (1 + inflate(against, _MARGIN) * _exp(bound))
-    high = 1 / (1 + against * (1 - _MARGIN) * _exp(-bound))
-    return low * (1 - _MARGIN), min(1.0, inflate(high, _MARGIN))
+    low = p / (p + (1 - p) * _exp(bound))
+    high = p / (p + (1 - p) * _exp(-bound))
+    slack = 4 * _MARGIN
+    return max(0.0, nudge_down(low * (1 - slack))), min(1.0, inflate(high, slack))
 
 
 def _read(leakage: float | Leakage) -> float:

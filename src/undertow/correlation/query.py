@@ -11,11 +11,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Protocol
 
 from undertow._validate import check_count, check_finite, check_positive
 from undertow.correlation.scope import Scope
 from undertow.errors import ModelError
+from undertow.privacy.exact import round_up
 
 __all__ = [
     "AnyQuery",
@@ -208,19 +210,20 @@ class LinearQuery(Query):
 
     def sensitivity(self, model: RecordRange) -> float:
         """Return the largest weight times the widest gap between two secrets."""
-        return self.largest_weight * self._width(model)
+        low, high = self._ends(model)
+        return _change(self.largest_weight, low, high)
 
-    def _width(self, model: RecordRange) -> float:
+    def _ends(self, model: RecordRange) -> Interval:
         if self.interval is not None:
-            return self.interval[1] - self.interval[0]
+            return self.interval
         if self.gap is not None:
-            return self.gap
+            return 0.0, self.gap
         if model.value_range is None:
             raise ModelError(
                 "a linear query on unbounded records must be given clip=(low, high), "
                 "or gap= for an unclipped study that is not DP, got neither."
             )
-        return model.value_range[1] - model.value_range[0]
+        return model.value_range
 
     def scope(self) -> Scope:
         """Return the pairs covered: inside the clip interval, or within the gap."""
@@ -265,11 +268,16 @@ class LipschitzQuery(Query):
 
     def sensitivity(self, model: RecordRange) -> float:
         """Return the constant times the width of the clip interval."""
-        return self.constant * (self.interval[1] - self.interval[0])
+        return _change(self.constant, *self.interval)
 
     def scope(self) -> Scope:
         """Return the pairs inside the clip interval."""
         return Scope.inside(*self.interval)
+
+
+def _change(rate: float, low: float, high: float) -> float:
+    """Return ``rate * (high - low)``, rounded up: noise is set by it."""
+    return round_up(Fraction(rate) * (Fraction(high) - Fraction(low)))
 
 
 def _read_weights(weights: float | Iterable[float]) -> float | tuple[float, ...]:

@@ -1,31 +1,24 @@
-"""When the model is not known for sure: sets of models, what-ifs, and plain words."""
+"""When the model is not known for sure: sets of models, and what-ifs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import ROUND_FLOOR, Context
 from typing import Any
 
 from undertow._validate import check_positive
 from undertow.correlation.calibrate import calibrate
+from undertow.correlation.explain import explain
 from undertow.correlation.leak import leakage
 from undertow.correlation.model import Model
-from undertow.correlation.odds import posterior_probability_interval
 from undertow.correlation.query import Query
 from undertow.correlation.result import Accuracy, Leakage, LeakageCalibration
 from undertow.errors import AssumptionError
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
-from undertow.privacy.exact import exact, format_up
 from undertow.privacy.result import Alternative
 
 __all__ = ["WhatIf", "calibrate_over", "explain", "what_if"]
-
-# Above, even odds move to 99.3 % and more: the promise says little.
-_HIGH = 5.0
-# What differs from a short number by less is printed as that number.
-_ROUNDING = 1e-9
 
 
 def calibrate_over(
@@ -57,7 +50,8 @@ def calibrate_over(
     -------
     LeakageCalibration
         At the smallest level of any model; `achieves` is the largest leakage of any
-        model at that level, and `alternatives` says what each other model needs.
+        model at that level, for the secrets that all of them cover and on what any of
+        them takes on trust; `alternatives` says what each other model needs.
 
     Raises
     ------
@@ -181,43 +175,6 @@ def what_if(
     )
 
 
-def explain(calibration: LeakageCalibration, *, rows: Sequence[WhatIf] = ()) -> str:
-    """Return a calibration in plain words, for a report.
-
-    Says under which model, against whom and for which secrets the promise holds, what
-    it means for an attacker's odds, what it costs in error, what group scaling would
-    cost, what no mechanism can do, and what is taken on trust.
-
-    Parameters
-    ----------
-    calibration : LeakageCalibration
-        From :func:`~undertow.correlation.calibrate` or :func:`calibrate_over`.
-    rows : sequence of WhatIf
-        Other assumptions to mention, from :func:`what_if`.
-
-    Returns
-    -------
-    str
-        One paragraph. Numbers are rounded up where that is the careful side.
-
-    Examples
-    --------
-    >>> from undertow.correlation.blocks import Blocks
-    >>> print(explain(calibrate(Blocks.of_size(5, groups=2000), 1.0))[:74])
-    Under the model "10000 records in 2000 independent groups of at most 5", a
-    """
-    sentences = [
-        _promise(calibration),
-        _levels(calibration),
-        _error(calibration),
-        _group_scaling(calibration),
-        _floor(calibration),
-        *(_other(row) for row in rows),
-        _trust(calibration.achieves),
-    ]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
 def _labelled(models: Mapping[str, Model] | Iterable[Model]) -> dict[str, Model]:
     if isinstance(models, Mapping):
         listed = dict(models)
@@ -237,7 +194,15 @@ def _largest(
     worst = max(found, key=lambda bound: bound.value)
     if len(found) == 1:
         return worst
-    return replace(worst, model=f"the worst of {len(found)} models: {worst.model}")
+    # A promise under all models covers what each of them covers, on what each trusts.
+    narrow = min(found, key=lambda bound: (bound.scope.gap, not bound.scope.interval))
+    return replace(
+        worst,
+        model=f"the worst of {len(found)} models: {worst.model}",
+        scope=narrow.scope,
+        mechanisms="; ".join(dict.fromkeys(bound.mechanisms for bound in found)),
+        unchecked=tuple(dict.fromkeys(t for bound in found for t in bound.unchecked)),
+    )
 
 
 def _needs(each: Mapping[str, LeakageCalibration], label: str) -> list[Alternative]:
@@ -271,90 +236,3 @@ def _row(
         return WhatIf(label, 0.0, math.inf, math.inf, note=str(refusal))
     alpha = math.inf if found.accuracy is None else found.accuracy.alpha
     return WhatIf(label, found.epsilon, found.noise_scale, alpha, found.method)
-
-
-def _promise(calibration: LeakageCalibration) -> str:
-    bound = calibration.achieves
-    assert isinstance(bound, Leakage)
-    high = 100 * posterior_probability_interval(0.5, bound.value)[1]
-    words = (
-        f'Under the model "{bound.model}", {bound.attackers} can change the odds '
-        f"between two values of one record by at most e^{_up(bound.value)} (even odds "
-        f"become at most {_up(high)} %); this covers {bound.scope.summary}."
-    )
-    if bound.value > _HIGH:
-        words += " At this level the attacker may become almost certain."
-    return words
-
-
-def _levels(calibration: LeakageCalibration) -> str:
-    level = _up(calibration.epsilon)
-    return (
-        f"The release is {level}-DP: whoever knows all other records can change the "
-        f"odds by at most e^{level}."
-    )
-
-
-def _error(calibration: LeakageCalibration) -> str:
-    accuracy = calibration.accuracy
-    if accuracy is None:
-        return "No finite noise keeps the promise, so nothing can be answered."
-    return (
-        f"{100 * (1 - accuracy.beta):g} % of errors are below {_up(accuracy.alpha)} "
-        f"(Laplace noise of scale {_up(calibration.noise_scale)}, "
-        f"{_up(calibration.cost)} times that for independent records)."
-    )
-
-
-def _group_scaling(calibration: LeakageCalibration) -> str:
-    if calibration.method == "general":
-        return "This is group scaling: nothing but the group sizes is used."
-    for other in calibration.alternatives:
-        if other.name == "general" and other.parameter:
-            scale = calibration.sensitivity / other.parameter
-            return (
-                "Knowing nothing but the group sizes, the same promise would need "
-                f"noise of scale {scale:.4g}."
-            )
-    return ""
-
-
-def _floor(calibration: LeakageCalibration) -> str:
-    if calibration.floor is None or calibration.accuracy is None:
-        return ""
-    return (
-        "No mechanism that keeps the promise under every law with these groups answers "
-        f"such a sum or count with {100 * (1 - calibration.accuracy.beta):g} % of "
-        f"errors within {_down(calibration.floor)}."
-    )
-
-
-def _other(row: WhatIf) -> str:
-    if row.epsilon <= 0:
-        return f"If {row.label}: the promise cannot be kept this way ({row.note})"
-    return (
-        f"If {row.label}: use epsilon = {_down(row.epsilon)} (noise scale "
-        f"{_up(row.noise_scale)}, error {_up(row.alpha)})."
-    )
-
-
-def _trust(bound: Any) -> str:
-    if not bound.unchecked:
-        return ""
-    return f"Taken on trust: {'; '.join(bound.unchecked)}."
-
-
-def _up(value: float) -> str:
-    """Write a number with four digits, rounded up unless that only shows rounding."""
-    return format_up(exact(_tidy(value)), 4)
-
-
-def _down(value: float) -> str:
-    """Write a number with four digits, rounded down."""
-    context = Context(prec=4, rounding=ROUND_FLOOR)
-    return f"{float(context.create_decimal(repr(_tidy(value)))):g}"
-
-
-def _tidy(value: float) -> float:
-    short = float(f"{value:.4g}")
-    return short if math.isclose(short, value, rel_tol=_ROUNDING) else float(value)

@@ -9,7 +9,6 @@ therefore no protection, and no reason to choose smaller groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
 from itertools import product
 
 import numpy as np
@@ -29,7 +28,6 @@ __all__ = [
     "tightness_lower_bound",
     "tightness_parameter",
     "tightness_pearson",
-    "two_point_law",
 ]
 
 FAMILIES = ("positive", "sparse")
@@ -229,43 +227,13 @@ def tightness_parameter(pearson: float, epsilon: float, *, slack: float) -> int:
     if t > _LARGEST_LEVEL:
         raise ValueError(f"epsilon must be at most {_LARGEST_LEVEL:g}, got {epsilon}.")
     needed = math.expm1(t - delta) / -math.expm1(-delta)
-    return math.ceil(max(rho**-2 - 1, needed, _SMALLEST))
-
-
-def two_point_law(
-    first: Sequence[Hashable], second: Sequence[Hashable]
-) -> dict[tuple[Hashable, ...], float]:
-    """Return the law under which a database is one of two, with equal probability.
-
-    Parameters
-    ----------
-    first, second : sequence
-        Databases of equal length.
-
-    Returns
-    -------
-    dict
-        Probability of each database; a point mass if they are equal.
-
-    Notes
-    -----
-    Theorem 4.5 of Lange (2024): any record in which they differ decides all others, so
-    under this law a B-BDP mechanism makes the two databases B-indistinguishable. A
-    promise under arbitrary correlation is therefore free-lunch privacy. The conclusion
-    is about the support of the law only; the source writes the whole domain.
-
-    Examples
-    --------
-    >>> two_point_law((0, 0), (1, 1))
-    {(0, 0): 0.5, (1, 1): 0.5}
-    """
-    one, other = tuple(first), tuple(second)
-    if len(one) != len(other) or not one:
+    found = max(1 / rho / rho - 1, needed, _SMALLEST)
+    if found == math.inf:
         raise ValueError(
-            "second must have as many records as first, and at least one, got "
-            f"{len(one)} and {len(other)}."
+            "pearson and slack must be reached by a finite r, got "
+            f"{pearson} and {slack}."
         )
-    return {one: 1.0} if one == other else {one: 0.5, other: 0.5}
+    return math.ceil(found)
 
 
 def _log_density(row: NDArray[np.float64], x: int, y: int, t: float) -> float:

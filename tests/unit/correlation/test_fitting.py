@@ -58,7 +58,7 @@ def test_states_that_cannot_be_ordered_are_ordered_by_name():
     [
         ([0, 0, 0], {}, "at least two states"),
         ([None, None], {}, "at least two states, got none"),
-        ([0, 1, 2], {"states": [0, 1]}, "one of the states, got 2"),
+        ([0, 1, 2], {"states": [0, 1]}, "one of the 2 states"),
         ([0, 1], {"states": [0, 0]}, "distinct"),
         ([0, 0, 1], {}, "left at least once"),
     ],

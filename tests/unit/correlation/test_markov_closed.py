@@ -19,7 +19,8 @@ from undertow.correlation.markov.higher_order import BlockMethod, HigherOrderCha
 from undertow.correlation.markov.published import GammaMethod, ZhaoMethod
 from undertow.correlation.markov.ratio_exact import RatioMethod
 from undertow.correlation.markov.steps import StepMethod, WindowMethod
-from undertow.correlation.markov.tree import TreeMethod, TreeModel
+from undertow.correlation.markov.tree import TreeModel
+from undertow.correlation.markov.tree_leakage import TreeMethod
 from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 

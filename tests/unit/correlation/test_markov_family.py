@@ -6,12 +6,13 @@ import pytest
 from support.markov_oracle import random_rows
 from undertow.correlation.leak import leakage
 from undertow.correlation.markov.closed import projective_leakage
-from undertow.correlation.markov.family import MarkovFamily, what_if
+from undertow.correlation.markov.family import MarkovFamily
 from undertow.correlation.markov.ratio import (
     column_ratio,
     projective_diameter,
     transition_ratio,
 )
+from undertow.correlation.robust import what_if
 from undertow.errors import ModelError, NotApplicable
 
 
@@ -84,10 +85,8 @@ def test_an_interval_with_a_zero_is_refused():
 
 
 def test_a_larger_ratio_than_assumed_asks_for_less_and_leaks_more():
-    found = what_if(1.0, 7.5, instead=10.0)
-    assert found.epsilon_instead < found.epsilon
-    assert found.leakage_instead.value > 1.0
-    same = what_if(1.0, 7.5, instead=7.5)
-    assert same.epsilon == same.epsilon_instead
-    assert same.leakage_instead.value == pytest.approx(1.0)
-    assert set(found.to_dict()) == {"epsilon", "epsilon_instead", "leakage_instead"}
+    models = {"7.5": MarkovFamily(gamma=7.5), "10": MarkovFamily(gamma=10.0)}
+    assumed, instead = what_if(1.0, models)
+    assert instead.epsilon < assumed.epsilon
+    assert leakage(models["7.5"], assumed.epsilon).value == pytest.approx(1.0)
+    assert leakage(models["10"], assumed.epsilon).value > 1.3

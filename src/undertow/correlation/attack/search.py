@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from undertow.correlation.finite.kernel import answer_table
 from undertow.correlation.finite.tensor import require_extended
 from undertow.correlation.model import Model
 from undertow.correlation.query import LinearQuery, Query
+from undertow.correlation.result import Leakage
+from undertow.correlation.scope import Scope
 from undertow.errors import NotApplicable
 from undertow.mechanisms.accuracy import laplace_scale
 
@@ -140,6 +142,8 @@ class AdvantageCalibration:
         leakage that implies it, which needs more noise.
     through_leakage : float
         The level that going through the leakage would give.
+    scope : Scope
+        The pairs of secrets that the promise covers.
     """
 
     epsilon: float
@@ -147,6 +151,7 @@ class AdvantageCalibration:
     advantage: float
     method: str
     through_leakage: float
+    scope: Scope = field(default_factory=Scope)
 
 
 def calibrate_advantage(
@@ -182,12 +187,15 @@ def calibrate_advantage(
     target = leakage_for_advantage(advantage)
     through = calibrate(model, target, query=asked)
     epsilon, method = through.epsilon, "leakage"
+    scope = through.achieves.scope if isinstance(through.achieves, Leakage) else Scope()
     if isinstance(model, JointTable):
         found = _exact_level(model, advantage, asked)
         if found > epsilon:
-            epsilon, method = found, "exact"
+            epsilon, method, scope = found, "exact", Scope.every_pair()
     scale = laplace_scale(asked.sensitivity(model), epsilon)
-    return AdvantageCalibration(epsilon, scale, advantage, method, through.epsilon)
+    return AdvantageCalibration(
+        epsilon, scale, advantage, method, through.epsilon, scope
+    )
 
 
 def _exact_level(joint: JointTable, advantage: float, query: Query) -> float:

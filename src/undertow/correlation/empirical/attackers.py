@@ -15,6 +15,12 @@ from undertow.errors import ModelError
 
 __all__ = ["Trial", "propose_trials", "random_trial"]
 
+_ATTEMPTS = 1000
+_NONE_POSSIBLE = (
+    "some attacker must hold both secrets of a pair possible, got none that does; "
+    "name other pairs, or give the trials."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -49,10 +55,15 @@ def propose_trials(
     rng : numpy.random.Generator
         Draws known values, targets and known sets.
 
+    Raises
+    ------
+    ModelError
+        If no attacker found holds both secrets of a pair possible.
+
     Notes
     -----
     A heuristic: an attacker left out may be worse, which is why what comes of it is a
-    lower bound.
+    lower bound. Those for whom one of the secrets is impossible are left out.
     """
     count = check_count(count, "count")
     size = model.require_size("an empirical estimate")
@@ -63,7 +74,10 @@ def propose_trials(
         values = {j: row[j].item() for j in known}
         for pair in secrets:
             trials.append(Trial(Adversary(target, known, values), pair))
-    return trials
+    found = [trial for trial in trials if _is_possible(model, trial)]
+    if not found:
+        raise ModelError(_NONE_POSSIBLE)
+    return found
 
 
 def random_trial(
@@ -73,7 +87,24 @@ def random_trial(
     include_empty: bool,
     rng: np.random.Generator,
 ) -> Trial:
-    """Draw a target, a number of known records, which ones, and their values."""
+    """Draw a target, a number of known records, which ones, and their values.
+
+    Drawn again if one of the secrets is impossible for the attacker.
+    """
+    for _ in range(_ATTEMPTS):
+        trial = _draw_trial(model, pairs=pairs, include_empty=include_empty, rng=rng)
+        if _is_possible(model, trial):
+            return trial
+    raise ModelError(_NONE_POSSIBLE)
+
+
+def _draw_trial(
+    model: Model,
+    *,
+    pairs: Sequence[tuple[Any, Any]],
+    include_empty: bool,
+    rng: np.random.Generator,
+) -> Trial:
     size = model.require_size("an empirical estimate")
     target = int(rng.integers(size))
     least = 0 if include_empty or size == 1 else 1
@@ -84,6 +115,16 @@ def random_trial(
     pair = pairs[int(rng.integers(len(pairs)))]
     values = {j: row[j].item() for j in chosen}
     return Trial(Adversary(target, chosen, values), pair)
+
+
+def _is_possible(model: Model, trial: Trial) -> bool:
+    """Return whether the attacker holds both secrets possible."""
+    try:
+        for secret in trial.pair:
+            model.sample_given(trial.evidence(secret), 1, rng=np.random.default_rng(0))
+    except ModelError:
+        return False
+    return True
 
 
 def _state_pairs(model: Model, rng: np.random.Generator) -> list[tuple[Any, Any]]:

@@ -79,6 +79,7 @@ def estimate_laplace_leakage(
     value = _log_mean(terms[0]) - _log_mean(terms[1])
     error = math.hypot(*(_relative_error(term) for term in terms))
     reach = float(ndtri((1 + confidence) / 2)) * error
+    pair = best.pair if value >= 0 else best.pair[::-1]
     return LeakageEstimate(
         abs(value),
         max(0.0, abs(value) - reach),
@@ -88,7 +89,7 @@ def estimate_laplace_leakage(
         seed,
         "average of known likelihoods",
         adversary=best.adversary,
-        pair=best.pair,
+        pair=(pair[0], pair[1]),
         event=f"output near {place:.6g}",
         tried=len(listed),
     )

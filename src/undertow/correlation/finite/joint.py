@@ -236,11 +236,19 @@ class ConditionalTable(Conditional):
 def two_point_law(first: Sequence[float], second: Sequence[float]) -> JointTable:
     """Return the law of a database that is `first` or `second`, with even odds.
 
+    Parameters
+    ----------
+    first, second : sequence of float
+        Databases of equal length; a point mass if they are equal.
+
     Notes
     -----
+    Theorem 4.5 of Lange (2024): any record in which they differ decides all others, so
+    under this law a B-BDP mechanism makes the two databases B-indistinguishable.
     Whoever protects under this law for every two databases protects all of them from
-    each other: Bayesian DP under arbitrary correlation is free-lunch privacy
-    (Theorem 4.5 of Lange, 2024). A point mass if the two are equal.
+    each other: Bayesian DP under arbitrary correlation is free-lunch privacy. The
+    conclusion for one law is about its support only; the source writes the whole
+    domain.
 
     Examples
     --------

@@ -58,8 +58,10 @@ def code_series(
         )
     stray = seen - set(listed)
     if stray:
+        # Which one is a private record.
         raise ModelError(
-            f"every record must be one of the states, got {stray.pop()!r}."
+            f"every record must be one of the {len(listed)} states or missing, got "
+            "another value; name all states."
         )
     codes = {state: code for code, state in enumerate(listed)}
     coded = [
@@ -103,9 +105,10 @@ def _is_nested(series: Sequence[Any]) -> bool:
 
 
 def _is_missing(value: Any, marks: set[Hashable]) -> bool:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    plain = _plain(value)
+    if plain is None or type(plain).__name__ in ("NAType", "NaTType"):
         return True
-    return _plain(value) in marks
+    return (isinstance(plain, float) and math.isnan(plain)) or plain in marks
 
 
 def _plain(value: Any) -> Hashable:

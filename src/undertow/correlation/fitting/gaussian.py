@@ -156,8 +156,8 @@ def fit_gaussian(
     Raises
     ------
     ModelError
-        If fewer than five complete groups are left, a column is constant, or the rows
-        are not a table of numbers.
+        If fewer than five complete groups are left, a column is constant or a
+        combination of the others, or the rows are not a table of numbers.
 
     Notes
     -----

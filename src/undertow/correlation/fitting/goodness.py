@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr, xlogy
 
 from undertow.correlation.fitting.counting import count_transitions
+from undertow.errors import ModelError
 
 __all__ = ["GoodnessOfFit", "chain_checks", "normality_checks"]
 
 _LEVEL = 0.01
+# Least over greatest eigenvalue of a correlation matrix that is told from zero.
+_SINGULAR = 1e-13
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class GoodnessOfFit:
 
 def chain_checks(
     runs: Sequence[NDArray[np.int64]],
-    counts: NDArray[np.int64],
+    size: int,
     triples: NDArray[np.int64],
 ) -> tuple[GoodnessOfFit, ...]:
     """Test order one against two, and one chain against two halves in time.
@@ -68,19 +71,13 @@ def chain_checks(
     Likelihood-ratio tests with their asymptotic chi-squared laws (Anderson and
     Goodman, 1957).
     """
-    size = len(counts)
     order = _likelihood_ratio(triples, pooled=triples.sum(axis=0))
     halves = np.stack([count_transitions(part, size) for part in _halves(runs)])
-    time = _likelihood_ratio(halves, pooled=counts_of(halves))
+    time = _likelihood_ratio(halves, pooled=np.asarray(halves.sum(axis=0)))
     return (
         _test("order one rather than two", order, size * (size - 1) ** 2),
         _test("one transition matrix for the whole time", time, size * (size - 1)),
     )
-
-
-def counts_of(halves: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the counts of both halves together."""
-    return np.asarray(halves.sum(axis=0))
 
 
 def normality_checks(rows: NDArray[np.float64]) -> tuple[GoodnessOfFit, ...]:
@@ -90,20 +87,41 @@ def normality_checks(rows: NDArray[np.float64]) -> tuple[GoodnessOfFit, ...]:
     ----------
     rows : ndarray of shape (n, m)
         One row a group, complete.
+
+    Raises
+    ------
+    ModelError
+        If a column is a combination of the others.
+
+    Notes
+    -----
+    Time ``n m**3``: the mean of the cubed products of all pairs of whitened rows is the
+    sum of the squared third moments.
     """
     n, m = rows.shape
-    centred = rows - rows.mean(axis=0)
-    spread = np.atleast_2d(np.cov(rows.T, bias=True))
-    solved = np.linalg.solve(spread, centred.T)
-    products = centred @ solved
-    skew = n * float((products**3).mean()) / 6
-    kurtosis = float((np.diag(products) ** 2).mean())
+    white = _whitened(rows)
+    third = np.einsum("na,nb,nc->abc", white, white, white, optimize=True) / n
+    skew = n * float((third**2).sum()) / 6
+    kurtosis = float(((white**2).sum(axis=1) ** 2).mean())
     shift = (kurtosis - m * (m + 2)) / np.sqrt(8 * m * (m + 2) / n)
     two_sided = float(2 * ndtr(-abs(shift)))
     return (
         _test("Gaussian skewness", skew, m * (m + 1) * (m + 2) // 6),
         GoodnessOfFit("Gaussian kurtosis", float(shift), two_sided),
     )
+
+
+def _whitened(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the centred rows in coordinates with the identity as covariance."""
+    centred = rows - rows.mean(axis=0)
+    scaled = centred / np.sqrt((centred**2).mean(axis=0))
+    sizes, axes = np.linalg.eigh(np.atleast_2d(scaled.T @ scaled / len(rows)))
+    if not sizes[0] > _SINGULAR * sizes[-1]:
+        raise ModelError(
+            "no column may be a combination of the others, got a correlation matrix "
+            "that is singular; leave one out."
+        )
+    return np.asarray(scaled @ axes / np.sqrt(sizes))
 
 
 def _likelihood_ratio(tables: NDArray[np.int64], *, pooled: NDArray[np.int64]) -> float:

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class MarkovFit:
     """
 
     states: tuple[Hashable, ...]
-    counts: Array
+    counts: Counts
     transition: Array
     lower: Array
     upper: Array
@@ -191,11 +192,11 @@ def fit_markov(
         confidence,
         length=max(len(run) for run in runs),
         missing=sum(int((run < 0).sum()) for run in runs),
-        checks=chain_checks(runs, counts, count_triples(runs, len(listed))),
+        checks=chain_checks(runs, len(listed), count_triples(runs, len(listed))),
     )
 
 
-def shares(counts: Array, states: Sequence[Hashable]) -> Array:
+def shares(counts: NDArray[Any], states: Sequence[Hashable]) -> Array:
     """Return each row of counts over its sum."""
     totals = np.asarray(counts, float).sum(axis=1)
     if not (totals > 0).all():
@@ -218,7 +219,7 @@ def warn_of_private_data() -> None:
     )
 
 
-def region_limits(most: Array, least: Array, *, error: float) -> tuple[Array, Array]:
+def region_limits(most: Counts, least: Counts, *, error: float) -> tuple[Array, Array]:
     """Return limits of every entry, where each count lies in ``[least, most]``."""
     size = len(most)
     # One free probability in each row of a two-state chain, s in each row otherwise.
@@ -232,7 +233,7 @@ def region_limits(most: Array, least: Array, *, error: float) -> tuple[Array, Ar
     return lower, upper
 
 
-def _others(counts: Array) -> Array:
+def _others(counts: Counts) -> Counts:
     return np.asarray(counts.sum(axis=1, keepdims=True) - counts)
 
 

@@ -19,6 +19,8 @@ __all__ = ["fit_markov_private"]
 
 # Replacing one record changes two transitions: two counts fall by one, two rise.
 _SENSITIVITY = 4
+# Below, noise may pass the largest integer of the counts.
+_SMALLEST_LEVEL = 1e-12
 
 
 def fit_markov_private(
@@ -37,8 +39,8 @@ def fit_markov_private(
     series : sequence
         One series or several; which records are missing is taken as public.
     epsilon : float
-        DP level spent: one record of one series is replaced. Charge it to the same
-        accountant as the releases.
+        DP level spent: one record of one series is replaced; at least 1e-12. Charge it
+        to the same accountant as the releases.
     states : sequence
         All states; they must be known beforehand, since those that occur are private.
     missing : iterable, optional
@@ -61,6 +63,11 @@ def fit_markov_private(
     1.0
     """
     epsilon = check_positive(epsilon, "epsilon")
+    if epsilon < _SMALLEST_LEVEL:
+        raise ValueError(
+            f"epsilon must be at least {_SMALLEST_LEVEL:g}, got {epsilon}; noise for "
+            "less has nothing to do with the counts."
+        )
     error = 1 - check_probability(confidence, "confidence", open_interval=True)
     runs, listed = code_series(series, states=states, missing=missing)
     counts = count_transitions(runs, len(listed))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr
 
 from undertow._validate import check_finite, check_positive
 from undertow.errors import ModelError
@@ -56,7 +56,13 @@ def gaussian_laplace_log_density(
     if variance == 0:
         return np.asarray(-(np.abs(z) / scale) - math.log(2 * scale) + 0.0)
     sd = math.sqrt(variance)
-    above = -z / scale + log_ndtr(z / sd - sd / scale)
-    below = z / scale + log_ndtr(-z / sd - sd / scale)
-    shift = variance / (2 * scale**2) - math.log(2 * scale)
-    return np.asarray(shift + np.logaddexp(above, below))
+    sides = _side(z, sd, scale), _side(-z, sd, scale)
+    return np.asarray(np.logaddexp(*sides) - math.log(2 * scale))
+
+
+def _side(z: Array, sd: float, b: float) -> Array:
+    """Return v/2b^2 - z/b + ln Phi(z/sd - sd/b), large terms cancelled by hand."""
+    x = z / sd - sd / b
+    near = -((z / sd) ** 2) / 2 + np.log(erfcx(-np.minimum(x, 0.0) / math.sqrt(2)) / 2)
+    far = (sd * (sd / b) / 2 - z) / b + log_ndtr(x)
+    return np.asarray(np.where(x < 0, near, far))

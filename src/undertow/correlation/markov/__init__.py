@@ -38,7 +38,8 @@ from undertow.correlation.markov.steps import (
     step_leakage,
     window_bound,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
+from undertow.correlation.markov.tree import TreeModel
+from undertow.correlation.markov.tree_leakage import TreeMethod, tree_leakages
 
 __all__ = [
     "BlockMethod",

@@ -15,6 +15,7 @@ from undertow.correlation.markov.ratio import (
     column_ratio,
     projective_diameter,
     read_kernels,
+    read_length,
     transition_ratio,
 )
 from undertow.correlation.markov.sampling import (
@@ -98,7 +99,7 @@ class MarkovChain(Model):
         kernels, correction = read_kernels(transition, renormalise=renormalise)
         self._kernels = kernels
         self._correction = correction
-        self._length = _read_length(kernels, length)
+        self._length = read_length(kernels, length)
         self._initial = (
             None
             if initial is None
@@ -275,7 +276,9 @@ class MarkovChain(Model):
 
     def with_length(self, length: int | None) -> MarkovChain:
         """Return the same homogeneous chain with another number of records."""
-        return MarkovChain(self.transition, self._initial, length, values=self._values)
+        other = MarkovChain(self.transition, self._initial, length, values=self._values)
+        other._correction = self._correction
+        return other
 
     def assumptions(self) -> Assumptions:
         """Return what was checked of the matrix, and what must be trusted."""
@@ -337,16 +340,3 @@ class MarkovChain(Model):
         return sample_path_given(
             self.initial_law(), self.steps(), evidence, count, rng=rng
         )
-
-
-def _read_length(kernels: Array, length: int | None) -> int | None:
-    given = None if length is None else check_count(length, "length")
-    if kernels.ndim == 2:
-        return given
-    needed = len(kernels) + 1
-    if given is not None and given != needed:
-        raise ModelError(
-            f"length must be {needed}, one more than the {needed - 1} transition "
-            f"matrices, got {given}."
-        )
-    return needed

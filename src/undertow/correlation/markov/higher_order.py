@@ -22,7 +22,7 @@ from undertow.correlation.markov.closed import (
     require_dp,
 )
 from undertow.correlation.markov.mixing import stationary_law
-from undertow.correlation.markov.ratio import read_kernels
+from undertow.correlation.markov.ratio import read_kernels, read_numbers
 from undertow.correlation.markov.sampling import (
     read_law,
     read_values,
@@ -93,7 +93,7 @@ class HigherOrderChain(Model):
         self._order = check_count(order, "order")
         laws = _read_conditional(conditional, self._order)
         self._states = int(laws.shape[-1])
-        self._embedded = _embed(laws, renormalise=renormalise)
+        self._embedded, self._correction = _embed(laws, renormalise=renormalise)
         blocks = len(self._embedded)
         self._length = None if length is None else check_count(length, "length")
         if self._length is not None and self._length < self._order:
@@ -157,8 +157,9 @@ class HigherOrderChain(Model):
 
     def assumptions(self) -> Assumptions:
         """Return what was checked of the laws, and what must be trusted."""
+        noted = () if self._correction is None else (self._correction,)
         return Assumptions(
-            checked=("conditional laws are probability laws",),
+            checked=("conditional laws are probability laws", *noted),
             unchecked=(
                 f"the records follow this Markov chain of order {self._order}",
                 "the chain is public knowledge, not fitted to the protected records",
@@ -258,7 +259,7 @@ class BlockMethod(Method):
 
 
 def _read_conditional(conditional: ArrayLike, order: int) -> Array:
-    laws = np.array(conditional, dtype=np.float64)
+    laws = read_numbers(conditional, "conditional")
     states = laws.shape[-1] if laws.ndim else 0
     if laws.ndim != order + 1 or set(laws.shape) != {states}:
         raise ModelError(
@@ -273,15 +274,14 @@ def _read_conditional(conditional: ArrayLike, order: int) -> Array:
     return laws
 
 
-def _embed(laws: Array, *, renormalise: bool) -> Array:
-    """Return the first-order matrix of the last q records."""
+def _embed(laws: Array, *, renormalise: bool) -> tuple[Array, str | None]:
+    """Return the first-order matrix of the last q records, and what was corrected."""
     states, blocks = laws.shape[-1], laws.size // laws.shape[-1]
     matrix = np.zeros((blocks, blocks))
     rows = np.repeat(np.arange(blocks), states)
     following = (rows * states) % blocks + np.tile(np.arange(states), blocks)
     matrix[rows, following] = laws.reshape(-1)
-    embedded, _ = read_kernels(matrix, renormalise=renormalise)
-    return embedded
+    return read_kernels(matrix, renormalise=renormalise)
 
 
 def _block_diameter(embedded: Array, order: int) -> float:

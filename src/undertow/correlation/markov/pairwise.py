@@ -52,6 +52,8 @@ _FEW = 16
 # Most states tried by method="best", and most records of a time-varying chain.
 _CHEAP_STATES = 12
 _LISTED = 4096
+# Above this the exponentials of the pair programs would overflow.
+_STEEP = 600.0
 
 
 def pairwise_leakage(
@@ -184,7 +186,7 @@ def _value(chain: MarkovChain, epsilon: float) -> float:
     cap = closed_value(epsilon, chain.diameter)
     if chain.size is not None:
         cap = min(cap, general_leakage(epsilon, chain.size).value)
-    if epsilon == 0 or chain.size == 1:
+    if epsilon == 0 or chain.size == 1 or cap > _STEEP:
         return cap
     if chain.is_homogeneous:
         found = _homogeneous(chain, epsilon)

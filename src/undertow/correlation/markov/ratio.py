@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._numeric import nudge_up
+from undertow._validate import check_count
 from undertow.errors import ModelError
 from undertow.privacy.exact import round_up
 
@@ -31,6 +32,8 @@ __all__ = [
     "log_diameter",
     "projective_diameter",
     "read_kernels",
+    "read_length",
+    "read_numbers",
     "transition_ratio",
 ]
 
@@ -142,7 +145,9 @@ def projective_diameter(
     if transition is not None:
         P = _read_kernel(transition)
         P = P[:, P.max(axis=0) > 0]  # a state nobody enters plays no part
-        return math.inf if (P == 0).any() else log_diameter(np.log(P))
+        if (P == 0).any():
+            return math.inf
+        return 0.0 if (P == P[0]).all() else log_diameter(np.log(P))
     low, high = _read_interval(lower, upper)
     if (low == 0).any():
         return math.inf
@@ -164,8 +169,6 @@ def log_diameter(
         Error of each logarithm beyond its rounding; added four times.
     """
     top = low if high is None else high
-    if high is None and (low == low[0]).all():
-        return 0.0
     rows, columns = low.shape
     block = max(1, _BLOCK // (rows * columns))
     widest = 0.0
@@ -188,7 +191,7 @@ def read_kernels(
     ModelError
         As :class:`~undertow.correlation.markov.chain.MarkovChain` does.
     """
-    kernels = _numbers(transition, "transition")
+    kernels = read_numbers(transition, "transition")
     if kernels.ndim not in (2, 3) or kernels.shape[-1] != kernels.shape[-2]:
         raise ModelError(
             "transition must be a square matrix, or a sequence of square matrices of "
@@ -213,6 +216,20 @@ def read_kernels(
     return _frozen(kernels / sums[..., None]), f"{note}{float(sums[worst]):.10g})"
 
 
+def read_length(kernels: Array, length: int | None) -> int | None:
+    """Return the number of records, which one kernel for each step determines."""
+    given = None if length is None else check_count(length, "length")
+    if kernels.ndim == 2:
+        return given
+    needed = len(kernels) + 1
+    if given is not None and given != needed:
+        raise ModelError(
+            f"length must be {needed}, one more than the {needed - 1} transition "
+            f"matrices, got {given}."
+        )
+    return needed
+
+
 def _require_sums(off: float, where: str, total: float) -> None:
     if off > _ROW_TOLERANCE:
         raise ModelError(
@@ -232,7 +249,8 @@ def _require_laws(kernels: Array, name: str) -> None:
         )
 
 
-def _numbers(value: ArrayLike | Sequence[ArrayLike], name: str) -> Array:
+def read_numbers(value: ArrayLike | Sequence[ArrayLike], name: str) -> Array:
+    """Return a fresh array of floats, or say that `name` is none."""
     try:
         return np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -255,7 +273,7 @@ def _read_interval(
 ) -> tuple[Array, Array]:
     assert lower is not None
     assert upper is not None
-    low, high = _numbers(lower, "lower"), _numbers(upper, "upper")
+    low, high = read_numbers(lower, "lower"), read_numbers(upper, "upper")
     if low.shape != high.shape or low.ndim != 2 or low.shape[0] != low.shape[1]:
         raise ModelError(
             "lower and upper must be square matrices of one size, got shapes "

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
+from undertow.correlation.markov.ratio import read_numbers
 from undertow.errors import ModelError
 
 __all__ = [
@@ -41,7 +42,7 @@ def read_law(
     ModelError
         If it has another length, a negative entry, or does not sum to one.
     """
-    weights = np.array(law, dtype=np.float64)
+    weights = read_numbers(law, name)
     if weights.shape != (states,):
         raise ModelError(
             f"{name} must have one probability for each of the {states} states, got "
@@ -66,7 +67,7 @@ def read_values(values: ArrayLike | None, states: int) -> Array:
     numbers = (
         np.arange(states, dtype=np.float64)
         if values is None
-        else np.array(values, dtype=np.float64)
+        else read_numbers(values, "values")
     )
     if numbers.shape != (states,) or not np.isfinite(numbers).all():
         raise ModelError(

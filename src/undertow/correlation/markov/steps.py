@@ -52,6 +52,8 @@ _LARGE = 1000.0  # diameters past this are far from useless
 # States past which a power costs more than about a second.
 _MANY_STATES = 300
 _MANY_PRODUCTS = 2e9
+# Powers of a time-varying chain that are formed one by one in about a second.
+_MANY_POWERS = 20_000
 
 
 def step_diameters(
@@ -196,6 +198,8 @@ def product_diameter(logs: Array, k: int) -> float:
     reached = logs[:, np.isfinite(logs).any(axis=0)]
     if not np.isfinite(reached).all():
         return math.inf
+    if k == 1 and (reached == reached[0]).all():
+        return 0.0  # independent records
     # Each product sums s terms and passes through an exponential and a logarithm.
     terms = len(logs) + 2 * float(np.abs(reached).max())
     return log_diameter(reached, entry_error=4 * k * terms * _UNIT)
@@ -250,6 +254,11 @@ class _PowerMethod(Method):
     def too_costly(self, model: Any, *, query: Query) -> str | None:
         """Return why the powers take long, if they do."""
         kernels = len(model.kernels)
+        if not self.stops_early and kernels * MOST_STEPS > _MANY_POWERS:
+            return (
+                f"{MOST_STEPS} powers for each of {kernels} steps take long, and the "
+                "method 'steps' is never worse"
+            )
         work = kernels * MOST_STEPS * model.states**3
         if model.states <= _MANY_STATES and work <= _MANY_PRODUCTS:
             return None

@@ -39,6 +39,8 @@ __all__ = [
     "two_state_leakage",
 ]
 
+# Records of a changing chain up to which method="best" follows every window.
+_LISTED = 500
 _THEOREM = "exact conversion for two-state chains"
 # Ends of the bracket that agree to this share count as one number.
 _AGREE = 1e-10
@@ -136,6 +138,15 @@ class TwoStateMethod(Method):
     name: ClassVar[str] = "two-state"
     theorem: ClassVar[str] = _THEOREM
     published: ClassVar[bool] = False
+
+    def too_costly(self, model: Any, *, query: Query) -> str | None:
+        """Say why long chains that change are left out: each end is followed."""
+        if model.states == 2 and not model.is_homogeneous and model.length > _LISTED:
+            return (
+                f"two-state conversion of a changing chain of {model.length} records "
+                "takes minutes"
+            )
+        return None
 
     def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
         """Return the largest leakage of any mechanism, with the worst attacker."""

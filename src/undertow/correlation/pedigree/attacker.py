@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from undertow.correlation.adversary import Adversary, adversary_witness
 from undertow.correlation.method import check_level
-from undertow.correlation.pedigree.elimination import conditional_tables
+from undertow.correlation.pedigree.elimination import (
+    conditional_tables,
+    require_possible,
+)
 from undertow.correlation.pedigree.lattice import ValueLattice, read_lattice
 from undertow.correlation.pedigree.leakage import laplace_words, pair_words
 from undertow.correlation.pedigree.mendel import Genotype
@@ -43,9 +46,15 @@ def pedigree_adversary_leakage(
         DP level of the release.
     adversary : Adversary
         Known relatives without a value count with their worst one. Unknown people of
-        other families are taken as known, which never lowers the leakage.
+        other families are taken as known, which never lowers the leakage; the value is
+        an upper bound then, and otherwise exact.
     query : CountQuery or LinearQuery, optional
         As in :func:`pedigree_leakage`.
+
+    Raises
+    ------
+    ModelError
+        If the known genotypes cannot occur together.
 
     Notes
     -----
@@ -66,11 +75,13 @@ def pedigree_adversary_leakage(
     laws = _laws_facing(pedigree, family, adversary, lattice)
     unit = epsilon * lattice.step / asked.sensitivity(pedigree)
     value, found = raised_worst_pair(laws, unit)
+    pair = None if found.row < 0 else pair_words(found.pair)
+    alone = set(range(pedigree.size)) <= {*family, *adversary.known}
     return Leakage(
         value,
         "exact elimination for one attacker",
-        witness=adversary_witness(adversary, pair=pair_words(found.pair)),
-        tight=True,
+        witness=adversary_witness(adversary, pair=pair),
+        tight=True if alone else None,
         method="elimination",
         mechanisms=laplace_words(asked),
         scope=Scope.every_pair(),  # clipped genotypes included
@@ -101,5 +112,6 @@ def _laws_facing(
     ).table
     weights = table.reshape(-1, 3, table.shape[-1])
     totals = weights.sum(axis=-1, keepdims=True)
+    require_possible(float(totals.sum()))
     laws: NDArray[np.float64] = weights / np.where(totals > 0, totals, 1.0)
     return laws

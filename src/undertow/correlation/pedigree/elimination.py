@@ -30,6 +30,7 @@ __all__ = [
     "conditional_tables",
     "inheritance_factor",
     "query_law",
+    "require_possible",
     "sample_family",
 ]
 
@@ -183,7 +184,7 @@ def sample_family(
     order = _affordable_order(factors, family)
     tables: list[Factor] = []
     total = eliminate(factors, order, keep=tables)
-    _require_possible(float(total.table.sum()))
+    require_possible(float(total.table.sum()))
     rows = np.zeros((count, max(family) + 1), dtype=np.int64)
     for person, factor in reversed(list(zip(order, tables, strict=True))):
         others = tuple(v for v in factor.scope if v != person)
@@ -211,11 +212,12 @@ def _point(value: int) -> NDArray[np.float64]:
 
 def _normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     total = float(weights.sum())
-    _require_possible(total)
+    require_possible(total)
     return weights / total
 
 
-def _require_possible(total: float) -> None:
+def require_possible(total: float) -> None:
+    """Refuse known genotypes of total weight zero."""
     if not total > 0:
         raise ModelError(
             "known genotypes must be able to occur together under Mendel's laws, "
