@@ -36,8 +36,18 @@ def plot_study(result: StudyResult) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown; save it with its own ``savefig``.
+
+    Raises
+    ------
+    ValueError
+        If there is no panel, as in a table.
     """
     count = len(result.panels)
+    if not count:
+        raise ValueError(
+            f"result must have a panel to draw, got none in {result.name}; "
+            "its numbers are in its checks."
+        )
     columns = min(count, _COLUMNS)
     rows = math.ceil(count / columns)
     width, height = _PANEL_SIZE

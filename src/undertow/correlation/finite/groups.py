@@ -20,7 +20,8 @@ FACTOR_TOLERANCE = 1e-12
 """Relative difference up to which a table counts as the product of two margins.
 
 Rounding leaves about 1e-15. A dependence this weak moves a leakage by at most four
-times as much for every split.
+times as much for every split; the exact engines add that, the general bound reads the
+groups as independent.
 """
 
 # Cells that a search for a split may read before the records left stay together.
