@@ -27,7 +27,8 @@ from undertow.correlation.markov.steps import (
     WindowMethod,
     step_diameters,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
+from undertow.correlation.markov.tree import TreeModel
+from undertow.correlation.markov.tree_leakage import TreeMethod, tree_leakages
 from undertow.correlation.query import AnyQuery
 
 ANY = AnyQuery()

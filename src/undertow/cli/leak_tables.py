@@ -52,14 +52,8 @@ def print_calibration(found: LeakageCalibration) -> None:
     console.print(table)
     console.print()
     _line(console, explain(found))
-    if found.floor is not None:
-        _line(
-            console,
-            f"No mechanism that keeps this promise for every law with such groups has "
-            f"an error below {found.floor:.6g}.",
-        )
-    if isinstance(found.achieves, Leakage):
-        _assumptions(console, found.achieves)
+    if isinstance(found.achieves, Leakage) and found.achieves.checked:
+        _line(console, f"checked: {'; '.join(found.achieves.checked)}")
     _alternatives(console, found.alternatives, heading="DP level")
 
 

@@ -8,17 +8,21 @@ over the releases again.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
-from typing import Self
+from itertools import islice
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.composition.release import Release
+from undertow.composition.release import Claim, Release
 from undertow.privacy.loss import Loss
+from undertow.spaces.base import View
 from undertow.spaces.change import Column
+from undertow.spaces.influence.layout import movable_form
 
-__all__ = ["ClaimBook"]
+__all__ = ["ClaimBook", "Snapshot"]
 
 _MOST_ALIKE = 2
 
@@ -33,8 +37,9 @@ class ClaimBook:
     losses : list of Loss
         The different ones, in order of appearance.
     representatives : list of Release
-        Up to two releases of each combination of columns: enough to see which views,
-        units and settings occur, and which occur more than once.
+        Up to two releases of each combination of columns, single times and windows of
+        one length counting as one: enough to see which kinds of view, units and
+        settings occur, and which occur more than once.
 
     Notes
     -----
@@ -53,6 +58,9 @@ class ClaimBook:
         self._seen_losses: dict[int, int] = {}
         self._equal_columns: dict[Column, int] = {}
         self._equal_losses: dict[Loss, int] = {}
+        self._shapes: dict[Hashable, int] = {}
+        self._shape_of = array("q")
+        self._views: set[int] = set()
         self._alike: dict[tuple[int, ...], int] = {}
         self._alive: list[object] = []
 
@@ -64,17 +72,22 @@ class ClaimBook:
             setattr(other, name, kept)
         return other
 
+    def has_seen(self, view: View) -> bool:
+        """Return whether a release entered before has this very view."""
+        return id(view) in self._views
+
     def enter(self, release: Release) -> None:
         """Write down the claims of one more release."""
-        written = tuple(self._column(release, at) for at in range(len(release.claims)))
+        written = [self._column(release.view, claim) for claim in release.claims]
         for code, claim in zip(written, release.claims, strict=True):
             self._column_codes.append(code)
             self._loss_codes.append(self._loss(claim.loss))
             self._owners.append(self._releases)
         self._releases += 1
-        alike = self._alike.get(written, 0)
+        key = tuple([self._shape_of[code] for code in written])
+        alike = self._alike.get(key, 0)
         if alike < _MOST_ALIKE:
-            self._alike[written] = alike + 1
+            self._alike[key] = alike + 1
             self.representatives.append(release)
 
     def column_codes(self) -> NDArray[np.int64]:
@@ -85,24 +98,36 @@ class ClaimBook:
         """Return the loss of each claim."""
         return np.array(self._loss_codes, dtype=np.int64)
 
+    def shape_codes(self) -> NDArray[np.int64]:
+        """Return a number for each column, the same if only the starts differ."""
+        return np.array(self._shape_of, dtype=np.int64)
+
     def release_codes(self) -> NDArray[np.int64] | None:
         """Return the release of each claim; None where each has one claim."""
         if len(self._owners) == self._releases:
             return None
         return np.array(self._owners, dtype=np.int64)
 
-    def _column(self, release: Release, at: int) -> int:
-        claim = release.claims[at]
-        key = (id(release.view), id(claim.unit), claim.setting)
+    def _column(self, view: View, claim: Claim) -> int:
+        key = (id(view), id(claim.unit), claim.setting)
         code = self._seen_columns.get(key)
         if code is None:
-            column = Column(release.view, claim.unit, claim.setting)
+            column = Column(view, claim.unit, claim.setting)
             code = self._equal_columns.setdefault(column, len(self.columns))
             if code == len(self.columns):
                 self.columns.append(column)
+                self._shape_of.append(self._shape(column))
             self._seen_columns[key] = code
-            self._alive += [release.view, claim.unit]
+            self._views.add(id(view))
+            self._alive += [view, claim.unit]
         return code
+
+    def _shape(self, column: Column) -> int:
+        form = movable_form(column.view)
+        key: Hashable = column
+        if form is not None:
+            key = (form, column.unit, column.setting)
+        return self._shapes.setdefault(key, len(self._shapes))
 
     def _loss(self, loss: Loss) -> int:
         code = self._seen_losses.get(id(loss))
@@ -113,3 +138,33 @@ class ClaimBook:
             self._seen_losses[id(loss)] = code
             self._alive.append(loss)
         return code
+
+
+class Snapshot(Sequence[Release]):
+    """The releases that a list held at one moment; the list may only grow.
+
+    Parameters
+    ----------
+    releases : list of Release
+        Not copied.
+    """
+
+    def __init__(self, releases: list[Release]) -> None:
+        self._releases, self._count = releases, len(releases)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> Release: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Release]: ...
+
+    def __getitem__(self, at: int | slice) -> Release | Sequence[Release]:
+        if isinstance(at, slice):
+            return self._releases[: self._count][at]
+        return self._releases[range(self._count)[at]]
+
+    def __iter__(self) -> Iterator[Release]:
+        return islice(self._releases, self._count)

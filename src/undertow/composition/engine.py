@@ -12,7 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from undertow.composition.engine_claims import ClaimTable, encode, read_claims
+from undertow.composition.engine_claims import ClaimTable, list_claims, read_claims
+from undertow.composition.engine_encode import encode
 from undertow.composition.engine_price import (
     NOTIONS,
     Tally,
@@ -124,19 +125,9 @@ def compose_columns(
             "columns and losses must have one entry per claim, got "
             f"{len(columns)} and {len(losses)}."
         )
-    different_columns, column_codes = encode(columns)
-    different_losses, loss_codes = encode(losses)
-    return compose_coded(
-        domain,
-        target,
-        columns=different_columns,
-        losses=different_losses,
-        column_codes=column_codes,
-        loss_codes=loss_codes,
-        release_codes=releases,
-        notion=notion,
-        delta=delta,
-    )
+    _require_notion(notion)
+    table = list_claims(columns, losses, releases=releases)
+    return _compose(domain, target, table, notion=notion, delta=delta)
 
 
 def compose_coded(
@@ -171,8 +162,7 @@ def compose_coded(
     Linear in the number of claims up to one sort of integers; all exact arithmetic is
     on different columns and losses.
     """
-    if notion is not None and notion not in NOTIONS:
-        raise ValueError(f"notion must be one of {NOTIONS}, got {notion!r}.")
+    _require_notion(notion)
     table = read_claims(
         columns,
         losses,
@@ -180,6 +170,22 @@ def compose_coded(
         loss_codes=loss_codes,
         release_codes=release_codes,
     )
+    return _compose(domain, target, table, notion=notion, delta=delta)
+
+
+def _require_notion(notion: str | None) -> None:
+    if notion is not None and notion not in NOTIONS:
+        raise ValueError(f"notion must be one of {NOTIONS}, got {notion!r}.")
+
+
+def _compose(
+    domain: Domain,
+    target: Granularity,
+    table: ClaimTable,
+    *,
+    notion: str | None,
+    delta: Number | None,
+) -> EngineResult:
     _require_one_view(table)
     chosen = notion or choose_notion(table, delta=delta)
     tally = open_tally(table, notion=chosen, delta=delta)
@@ -243,11 +249,10 @@ def price_row(
     losses, releases, notion, delta
         As in :func:`compose_columns`, one entry per claim.
     """
-    different, codes = encode(losses)
     # Claims keep their own column: the row counts them one by one.
-    marker = [_position(at) for at in range(len(losses))]
+    different, codes = encode(losses)
     table = read_claims(
-        marker,
+        [_position(at) for at in range(len(losses))],
         different,
         column_codes=np.arange(len(losses)),
         loss_codes=codes,
@@ -270,7 +275,7 @@ def _position(at: int) -> Column:
 
 def _require_one_view(table: ClaimTable) -> None:
     """Raise unless the claims of each release are about one view."""
-    if (table.kinds.lengths() <= 1).all():
+    if table.release_of is None or (table.kinds.lengths() <= 1).all():
         return
     _, codes = encode([column.view for column in table.columns])
     seen, first = codes[table.kinds.columns], table.kinds.offsets[:-1]
@@ -281,9 +286,7 @@ def _require_one_view(table: ClaimTable) -> None:
         )
 
 
-def _single_claims(
-    family: ChangeFamily, tally: Tally
-) -> tuple[tuple[Charge, ...], bool]:
+def _single_claims(family: ChangeFamily, tally: Tally) -> tuple[Sequence[Charge], bool]:
     """Fix one claim per charge where the family needs convex prices.
 
     A fixed choice is valid for every class; the cheapest per class is not convex.

@@ -7,21 +7,23 @@ kinds and their multiplicities, so a million releases cost one pass over integer
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow.composition.engine_encode import Codes, encode
 from undertow.errors import MismatchError
 from undertow.privacy.loss import Loss
 from undertow.spaces.change import Column
 
-__all__ = ["ClaimTable", "Kinds", "encode", "read_claims"]
+__all__ = ["ClaimTable", "Kinds", "list_claims", "read_claims"]
 
 Integers = NDArray[np.int64]
-Item = TypeVar("Item", bound=Hashable)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ class Kinds:
 
 @dataclass(frozen=True)
 class ClaimTable:
-    """Releases, compressed to the kinds of them.
+    """Claims in integers, and the kinds of releases they make up.
+
+    Kinds are worked out when they are first asked for: where every claim is a release
+    of its own, the sums need the claims only.
 
     Parameters
     ----------
@@ -71,47 +76,48 @@ class ClaimTable:
         Those in use, each once.
     losses : tuple of Loss
         Those in use, each once.
-    kinds : Kinds
-        The different releases.
-    counts : ndarray of int
-        How many releases are of each kind.
-    kind_of : ndarray of int
-        The kind of each release.
+    column_of, loss_of : ndarray of int
+        The column and the loss of each claim.
+    release_of : ndarray of int or None
+        The release of each claim; None: every claim is one.
     """
 
     columns: tuple[Column, ...]
     losses: tuple[Loss, ...]
-    kinds: Kinds
-    counts: Integers
-    kind_of: Integers
+    column_of: Codes
+    loss_of: Codes
+    release_of: Integers | None = None
+
+    @property
+    def kinds(self) -> Kinds:
+        """The different releases."""
+        return self._compressed[0]
+
+    @property
+    def counts(self) -> Integers:
+        """How many releases are of each kind."""
+        return self._compressed[1]
+
+    @property
+    def kind_of(self) -> Integers:
+        """The kind of each release."""
+        return self._compressed[2]
 
     @property
     def releases(self) -> int:
         """The number of releases."""
         return len(self.kind_of)
 
-
-def encode(items: Sequence[Item]) -> tuple[list[Item], Integers]:
-    """Return the different items in order of appearance, and a code for each item.
-
-    Objects met before are recognised by identity, so that equal items are hashed in
-    full only when they are different objects.
-
-    Examples
-    --------
-    >>> encode("abca")[0], encode("abca")[1].tolist()
-    (['a', 'b', 'c'], [0, 1, 2, 0])
-    """
-    by_identity: dict[int, int] = {}
-    by_value: dict[Item, int] = {}
-    codes = np.empty(len(items), dtype=np.int64)
-    for at, item in enumerate(items):
-        code = by_identity.get(id(item))
-        if code is None:
-            code = by_value.setdefault(item, len(by_value))
-            by_identity[id(item)] = code
-        codes[at] = code
-    return list(by_value), codes
+    @cached_property
+    def _compressed(self) -> tuple[Kinds, Integers, Integers]:
+        width = max(len(self.losses), 1)
+        key = self.column_of.astype(np.int64) * width + self.loss_of
+        if self.release_of is None:
+            flat, lengths, counts, kind_of = _single(key)
+        else:
+            flat, lengths, counts, kind_of = _grouped(key, self.release_of)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return Kinds(*np.divmod(flat, width), offsets), counts, kind_of
 
 
 def read_claims(
@@ -122,7 +128,7 @@ def read_claims(
     loss_codes: ArrayLike,
     release_codes: ArrayLike | None = None,
 ) -> ClaimTable:
-    """Compress coded claims to kinds of releases.
+    """Check coded claims and keep the columns and losses they use.
 
     Parameters
     ----------
@@ -140,26 +146,34 @@ def read_claims(
         If the arrays differ in length, a code has no meaning, or a release has no
         claim.
     """
-    column_of = _codes(column_codes, "column_codes", len(columns))
-    loss_of = _codes(loss_codes, "loss_codes", len(losses))
-    if len(column_of) != len(loss_of):
+    given = _codes(column_codes, "column_codes", len(columns))
+    paid = _codes(loss_codes, "loss_codes", len(losses))
+    if len(given) != len(paid):
         raise MismatchError(
             "column_codes and loss_codes must have one entry per claim, "
-            f"got {len(column_of)} and {len(loss_of)}."
+            f"got {len(given)} and {len(paid)}."
         )
-    used_columns, column_of = _used(column_of, len(columns))
-    used_losses, loss_of = _used(loss_of, len(losses))
-    key = column_of * max(len(used_losses), 1) + loss_of
-    kept_columns = tuple(columns[j] for j in used_columns)
-    kept_losses = tuple(losses[j] for j in used_losses)
-    if release_codes is None:
-        flat, lengths, counts, kind_of = _single(key)
-    else:
-        releases = _releases(release_codes, len(key))
-        flat, lengths, counts, kind_of = _grouped(key, releases)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    kinds = Kinds(*np.divmod(flat, max(len(used_losses), 1)), offsets)
-    return ClaimTable(kept_columns, kept_losses, kinds, counts, kind_of)
+    used_columns, column_of = _used(given, columns)
+    used_losses, loss_of = _used(paid, losses)
+    releases = None
+    if release_codes is not None:
+        releases = _releases(release_codes, len(column_of))
+    return ClaimTable(used_columns, used_losses, column_of, loss_of, releases)
+
+
+def list_claims(
+    columns: Sequence[Column],
+    losses: Sequence[Loss],
+    *,
+    releases: ArrayLike | None = None,
+) -> ClaimTable:
+    """Compress claims given one by one; `columns` and `losses` are equally long."""
+    used_columns, column_of = encode(columns)
+    used_losses, loss_of = encode(losses)
+    release_of = None if releases is None else _releases(releases, len(column_of))
+    return ClaimTable(
+        tuple(used_columns), tuple(used_losses), column_of, loss_of, release_of
+    )
 
 
 def _codes(values: ArrayLike, name: str, size: int) -> Integers:
@@ -168,7 +182,7 @@ def _codes(values: ArrayLike, name: str, size: int) -> Integers:
         raise MismatchError(f"{name} must be a vector of integers, got {codes.dtype}.")
     if codes.size and not 0 <= codes.min() <= codes.max() < size:
         raise MismatchError(f"{name} must lie in 0..{size - 1}, got another code.")
-    return codes.astype(np.int64)
+    return codes.astype(np.int64, copy=False)
 
 
 def _releases(values: ArrayLike, claims: int) -> Integers:
@@ -180,13 +194,17 @@ def _releases(values: ArrayLike, claims: int) -> Integers:
         )
     if claims and np.bincount(codes).min() == 0:
         raise MismatchError("release_codes must be numbered without gaps, got a gap.")
-    return codes
+    return codes.astype(np.int64)
 
 
-def _used(codes: Integers, size: int) -> tuple[list[int], Integers]:
-    present = np.bincount(codes, minlength=size) > 0
+def _used(codes: Integers, items: Sequence[Item]) -> tuple[tuple[Item, ...], Codes]:
+    """Return the items in use, and the codes that number them, copied."""
+    present = np.bincount(codes, minlength=len(items)) > 0
+    if present.all():
+        return tuple(items), codes.astype(np.int32)
     position = np.cumsum(present) - 1
-    return np.flatnonzero(present).tolist(), position[codes]
+    kept = np.flatnonzero(present).tolist()
+    return tuple(items[j] for j in kept), position[codes].astype(np.int32)
 
 
 Grouped = tuple[Integers, Integers, Integers, Integers]

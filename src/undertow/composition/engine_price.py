@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from undertow.composition.engine_bulk import ColumnCharges
 from undertow.composition.engine_charge import Prices, charges_of
 from undertow.composition.engine_claims import ClaimTable, Kinds
 from undertow.composition.engine_cost import as_exact, claim_cost, tag_of
@@ -39,7 +42,8 @@ _FITS: dict[str, frozenset[str]] = {
 }
 
 
-class Tally(NamedTuple):
+@dataclass(frozen=True)
+class Tally:
     """The charges of a plan in one notion.
 
     Parameters
@@ -49,16 +53,24 @@ class Tally(NamedTuple):
     concentrated : str or None
         With approximate sums, what the last coordinate adds: ``"gdp"`` squares,
         ``"zcdp"``, or nothing.
-    kinds : Kinds
-        For each kind of release the claims that can be used in the notion.
-    charges : tuple of Charge
+    table : ClaimTable
+        The releases.
+    usable : ndarray of bool or None
+        Which claims of the kinds can be used in the notion; None: all.
+    charges : sequence of Charge
         Kinds that share columns are merged.
     """
 
     notion: str
     concentrated: str | None
-    kinds: Kinds
-    charges: tuple[Charge, ...]
+    table: ClaimTable
+    usable: NDArray[np.bool_] | None
+    charges: Sequence[Charge]
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """For each kind of release the claims that can be used in the notion."""
+        return _kept(self.table, self.usable)
 
     @property
     def claims(self) -> Iterator[list[tuple[int, int]]]:
@@ -79,14 +91,7 @@ def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
     NotionMismatchError
         If Gaussian or zCDP losses meet (epsilon, delta) ones and no `delta` is given.
     """
-    bits = np.array(
-        [1 << NOTIONS.index(tag_of(loss)) for loss in table.losses], np.int64
-    )
-    kinds = table.kinds
-    held: set[int] = set()
-    if len(kinds):
-        per_claim = bits[kinds.losses]
-        held = set(np.bitwise_or.reduceat(per_claim, kinds.offsets[:-1]).tolist())
+    held = _held(table)
     for notion in NOTIONS:
         fits = sum(1 << NOTIONS.index(tag) for tag in _FITS[notion])
         if all(mask & fits for mask in held):
@@ -97,6 +102,18 @@ def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
             "ones, got none; it is spent once on converting them."
         )
     return "approx"
+
+
+def _held(table: ClaimTable) -> set[int]:
+    """Return the sets of notions that releases have claims in, as bits."""
+    bits = [1 << NOTIONS.index(tag_of(loss)) for loss in table.losses]
+    if table.release_of is None:
+        return set(bits)
+    if not len(table.release_of):
+        return set()
+    kinds = table.kinds
+    per_claim = np.array(bits, np.int64)[kinds.losses]
+    return set(np.bitwise_or.reduceat(per_claim, kinds.offsets[:-1]).tolist())
 
 
 def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally:
@@ -110,23 +127,40 @@ def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally
         If an (epsilon, delta) claim is stated in a unit that no neighbour relation
         generates.
     """
-    kinds = _usable(table, notion, delta)
-    tags = {tag_of(table.losses[at]) for at in np.unique(kinds.losses).tolist()}
-    concentrated = None
-    if notion == "approx" and tags & {"gdp", "zcdp"}:
-        concentrated = "zcdp" if "zcdp" in tags else "gdp"
-    if notion == "approx":
-        _require_chains(table, kinds)
-    prices = Prices(table.losses, notion, concentrated)
-    return Tally(notion, concentrated, kinds, charges_of(kinds, table.counts, prices))
-
-
-def _usable(table: ClaimTable, notion: str, delta: Number | None) -> Kinds:
-    """Return the kinds with the claims that can be stated in `notion`."""
-    kinds = table.kinds
-    if not len(kinds):
-        return kinds
     tags = [tag_of(loss) for loss in table.losses]
+    usable = _usable(table, tags, notion=notion, delta=delta)
+    used = set(tags)
+    if usable is not None:
+        used = {tags[at] for at in np.unique(table.kinds.losses[usable]).tolist()}
+    concentrated = None
+    if notion == "approx" and used & {"gdp", "zcdp"}:
+        concentrated = "zcdp" if "zcdp" in used else "gdp"
+    if notion == "approx":
+        _require_chains(table, usable)
+    prices = Prices(table.losses, notion, concentrated)
+    charges = _charges(table, usable, prices)
+    return Tally(notion, concentrated, table, usable, charges)
+
+
+def _charges(
+    table: ClaimTable, usable: NDArray[np.bool_] | None, prices: Prices
+) -> Sequence[Charge]:
+    if usable is None and table.release_of is None:
+        return ColumnCharges(table, prices)
+    return charges_of(_kept(table, usable), table.counts, prices)
+
+
+def _kept(table: ClaimTable, usable: NDArray[np.bool_] | None) -> Kinds:
+    return table.kinds if usable is None else table.kinds.keep(usable)
+
+
+def _usable(
+    table: ClaimTable, tags: Sequence[str], *, notion: str, delta: Number | None
+) -> NDArray[np.bool_] | None:
+    """Return which claims can be stated in `notion`; None if all."""
+    if all(tag in _FITS[notion] for tag in tags):
+        return None
+    kinds = table.kinds
     fits = np.array([tag in _FITS[notion] for tag in tags])[kinds.losses]
     some = np.logical_or.reduceat(fits, kinds.offsets[:-1])
     for kind in np.flatnonzero(~some).tolist():
@@ -142,14 +176,19 @@ def _usable(table: ClaimTable, notion: str, delta: Number | None) -> Kinds:
         claims = [at for _, at in kinds.claims(kind)]
         first = next((i for i, at in enumerate(claims) if tags[at] == "gdp"), 0)
         fits[kinds.offsets[kind] + first] = True
-    return kinds.keep(fits)
+    return fits
 
 
-def _require_chains(table: ClaimTable, kinds: Kinds) -> None:
-    pairs = set(zip(kinds.columns.tolist(), kinds.losses.tolist(), strict=True))
-    for column, at in sorted(pairs):
-        unit = table.columns[column].unit
-        if tag_of(table.losses[at]) == "approx" and not _is_chained(unit):
+def _require_chains(table: ClaimTable, usable: NDArray[np.bool_] | None) -> None:
+    loose = np.array([not _is_chained(column.unit) for column in table.columns], bool)
+    if not loose.any():
+        return
+    kinds = _kept(table, usable)
+    seen = loose[kinds.columns]
+    claims = zip(kinds.columns[seen].tolist(), kinds.losses[seen].tolist(), strict=True)
+    for column, at in sorted(set(claims)):
+        if tag_of(table.losses[at]) == "approx":
+            unit = table.columns[column].unit
             raise AssumptionError(
                 "an (epsilon, delta) loss must be stated in a unit generated by "
                 f"neighbours, got {unit.name!r}; delta is not implied at fractional "

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.composition.engine_bulk import ColumnCharges
 from undertow.composition.engine_claims import ClaimTable
 from undertow.composition.engine_cost import claim_cost
 from undertow.composition.engine_price import Tally, front_loss
@@ -15,7 +16,7 @@ from undertow.privacy.exact import Exact, Number, round_up
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.change import ChangeFamily, FrontPoint, Row
 
-__all__ = ["EngineResult", "read_front"]
+__all__ = ["EngineResult", "merge_columns", "read_front"]
 
 
 @dataclass(frozen=True)
@@ -129,3 +130,28 @@ def _joint(losses: Sequence[Loss]) -> Loss:
     parameters = zip(*(loss.exact_parameters() for loss in losses), strict=True)
     epsilon, delta = (max(values) for values in parameters)
     return Approx.capped(epsilon, delta)
+
+
+def merge_columns(result: EngineResult, groups: NDArray[np.int64]) -> EngineResult:
+    """Take the columns of one group as one, for sums in which they cost the same.
+
+    Parameters
+    ----------
+    result : EngineResult
+        With `row` and `front` left as they are: they count the columns one by one.
+    groups : ndarray of int
+        The group of each column, numbered without gaps.
+
+    Notes
+    -----
+    Only charges that are sums over columns are merged; others are few, or have several
+    claims, of which the one that is used may depend on the order of the columns.
+    """
+    charges = result.tally.charges
+    if not isinstance(charges, ColumnCharges) or len(set(groups.tolist())) == len(
+        groups
+    ):
+        return result
+    summed = charges.merged(groups)
+    tally = replace(result.tally, table=summed.table, charges=summed)
+    return replace(result, table=summed.table, tally=tally)

@@ -7,9 +7,10 @@ from typing import Literal, Self
 
 from undertow._validate import check_choice, check_count
 from undertow.composition.baseline import sequential_baseline
-from undertow.composition.claim_book import ClaimBook
+from undertow.composition.claim_book import ClaimBook, Snapshot
 from undertow.composition.contribution import Contributions
 from undertow.composition.engine import EngineResult, compose_coded, price_row
+from undertow.composition.engine_result import merge_columns
 from undertow.composition.query import blocks_of
 from undertow.composition.refusal import infinite_loss_error
 from undertow.composition.release import Release, Setting
@@ -91,8 +92,9 @@ class Plan:
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}.")
-        release.view.require_domain(self._domain)
-        verify_constants(release, self._domain)
+        if not self._book.has_seen(release.view):
+            release.view.require_domain(self._domain)
+            verify_constants(release, self._domain)
         self._releases.append(release)
         self._book.enter(release)
 
@@ -267,13 +269,16 @@ class Plan:
     ) -> Report:
         loss = result.loss
         no_guarantee = isinstance(loss, Approx) and loss.no_guarantee
+        # Views that differ only in their start can move equally far.
+        alike = merge_columns(result, self._book.shape_codes())
+        releases = Snapshot(self._releases)
         return Report(
             granularity=target.name,
             loss=loss,
             witness=change_witness(result.row.change),
-            contributions=Contributions(tuple(self._releases), result, delta=delta),
+            contributions=Contributions(releases, result, delta=delta),
             sequential=sequential_baseline(
-                self._domain, target, result=result, delta=delta
+                self._domain, target, result=alike, delta=delta
             ),
             theorems=theorems_of(
                 self._book.representatives,

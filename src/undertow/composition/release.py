@@ -66,7 +66,11 @@ class Claim:
     @property
     def is_raw(self) -> bool:
         """Whether the claim promises nothing between different views."""
-        return any(value == math.inf for value in self.loss.exact_parameters())
+        # Exact values are fractions, which compare slowly with floats, or infinite.
+        return any(
+            isinstance(value, float) and value == math.inf
+            for value in self.loss.exact_parameters()
+        )
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -88,7 +88,7 @@ def choose_methods(model: Model, name: str) -> Sequence[Method]:
     chosen = [method for method in methods if method.name == name]
     if not chosen:
         known = ", ".join(repr(method.name) for method in methods)
-        raise NotApplicable(
+        raise ValueError(
             f"method must be 'best', 'published' or one of {known} for "
             f"{model.summary}, got {name!r}."
         )

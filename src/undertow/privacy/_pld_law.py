@@ -155,6 +155,7 @@ def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
     inner = np.where(a > 7.0, 0.0, a * a / 2)
     log_size = np.abs(exponent) + (mu / 2 + size / mu) ** 2 + size
     value = gauss * np.exp(exponent + below - inner)
-    value -= np.exp(exponent) * np.expm1(below)
+    # Above zero the second term vanishes, and its factor may pass the floats.
+    value -= np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)
     value *= 1 + 8 * _UNIT * log_size
     return value

@@ -153,11 +153,16 @@ def _figure_18(inputs: Inputs) -> StudyResult:
     return finished(FIGURE_18, [panel], checks, data=data)
 
 
+@cache
+def _exact_level(target: float) -> float:
+    """Return the exact level, for a day and for all days alike."""
+    return TwoStateMethod().budget(_ACTIVITY, target, query=AnyQuery())
+
+
 def _activity_levels(records: int) -> dict[str, Level]:
     zhao = 6 * math.log(_ACTIVITY.omega)
-    exact = cache(lambda b: TwoStateMethod().budget(_ACTIVITY, b, query=AnyQuery()))
     return {
-        "exact": exact,
+        "exact": _exact_level,
         "thesis": level_or_nan(lambda b: gamma_budget(b, _ACTIVITY.gamma)),
         "Zhao et al.": level_or_nan(
             lambda b: additive_budget(b, zhao, name="the bound of Zhao et al.")

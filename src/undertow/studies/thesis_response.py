@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -36,6 +37,7 @@ def _lazy(switch: float) -> MarkovChain:
     return MarkovChain([[1 - switch, switch], [switch, 1 - switch]])
 
 
+@cache
 def _exact_level(switch: float, target: float) -> float:
     return TwoStateMethod().budget(_lazy(switch), target, query=AnyQuery())
 

@@ -16,6 +16,7 @@ from undertow.correlation.accountant import CorrelatedAccountant, compose_leakag
 from undertow.correlation.adversary import Adversary
 from undertow.correlation.blocks import Blocks, Independent, block_leakage
 from undertow.correlation.calibrate import calibrate
+from undertow.correlation.finite.joint import two_point_law
 from undertow.correlation.floor import (
     accuracy_floor,
     accuracy_gap,
@@ -38,7 +39,6 @@ from undertow.correlation.tightness import (
     tightness_lower_bound,
     tightness_parameter,
     tightness_pearson,
-    two_point_law,
 )
 from undertow.errors import CompositionError, InfeasibleTarget, ModelError
 from undertow.mechanisms.accuracy import (
@@ -46,6 +46,18 @@ from undertow.mechanisms.accuracy import (
     laplace_confidence,
     laplace_scale,
 )
+
+
+def two_points(first, second):
+    """The law of one of two databases, as a mapping."""
+    joint = two_point_law(first, second)
+    cells = np.argwhere(joint.pmf > 0)
+    return {
+        tuple(int(axis[k]) for axis, k in zip(joint.values, cell, strict=True)): float(
+            joint.pmf[tuple(cell)]
+        )
+        for cell in cells
+    }
 
 
 def brute_leakage(law, kernel, *, attackers=None):
@@ -202,7 +214,7 @@ def test_A3_figure_5_forced_failures():
 
 def test_A4_general_bound_and_all_equal_bits():
     assert general_leakage(0.5, 3).value == 1.5
-    law = two_point_law((0, 0, 0), (1, 1, 1))
+    law = two_points((0, 0, 0), (1, 1, 1))
     assert brute_leakage(law, noisy_sum(0.5, 3)) == pytest.approx(1.5, rel=1e-12)
 
 
@@ -388,7 +400,7 @@ def test_LE3_the_weights_of_equation_48_are_one_and_zero():
 
 def test_LE5_free_lunch_holds_on_the_support_of_the_law_only():
     """Silent on two databases, open on the rest: BDP under the law, no free lunch."""
-    law = two_point_law((0, 0), (1, 1))
+    law = two_points((0, 0), (1, 1))
 
     def kernel(database):
         return np.array([0.5, 0.5]) if database in law else np.array([1.0, 0.0])
@@ -404,7 +416,7 @@ def test_trap_c02_groups_hold_everyone_who_may_depend():
         Blocks.from_partition([[0, 1], [0, 2], [3]])
     family = Blocks.from_graph(4, [(0, 1), (0, 2)])
     assert family.largest_group == 3
-    law = two_point_law((0, 0, 0, 0), (1, 1, 1, 0))
+    law = two_points((0, 0, 0, 0), (1, 1, 1, 0))
     exact = brute_leakage(law, noisy_sum(1.0, 4))
     assert exact > leakage(Blocks([2, 2]), 1.0).value  # what pairs would promise
     assert exact <= leakage(family, 1.0).value + 1e-12
@@ -425,7 +437,7 @@ def test_trap_c09_many_users_count_the_longest_chain():
 
 
 def test_trap_c10_a_wrong_model_voids_the_promise_and_a_set_helps():
-    law = two_point_law((0, 0, 0), (1, 1, 1))
+    law = two_points((0, 0, 0), (1, 1, 1))
     trusted = calibrate(Blocks([2, 1]), 1.0)
     assert brute_leakage(law, noisy_sum(trusted.epsilon, 3)) > 1.0 + 1e-9
     robust = calibrate_over([Blocks([2, 1]), Blocks([3])], 1.0)
@@ -552,7 +564,7 @@ def test_trap_l11_the_impossibility_is_strict():
 
 def test_trap_l16_bayesian_privacy_gives_dp_on_the_support_only():
     """Two equal bits, their exclusive or released exactly: nothing to learn, no DP."""
-    law = two_point_law((0, 0), (1, 1))
+    law = two_points((0, 0), (1, 1))
 
     def kernel(database):
         return np.eye(2)[database[0] ^ database[1]]

@@ -19,7 +19,7 @@ from undertow.correlation.markov.closed import (
     projective_leakage,
     ratio_diameter,
 )
-from undertow.correlation.markov.family import MarkovFamily, what_if
+from undertow.correlation.markov.family import MarkovFamily
 from undertow.correlation.markov.higher_order import HigherOrderChain
 from undertow.correlation.markov.mixing import mixing_time, window_leakage
 from undertow.correlation.markov.published import (
@@ -43,6 +43,7 @@ from undertow.correlation.markov.steps import (
     step_leakage,
 )
 from undertow.correlation.query import AnyQuery
+from undertow.correlation.robust import what_if
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.mechanisms.accuracy import laplace_accuracy
 
@@ -258,9 +259,10 @@ def test_location_traces_with_five_cells():
 
 
 def test_a_model_that_is_only_roughly_known():
-    found = what_if(1.0, 7.5, instead=10.0)
-    assert found.epsilon == pytest.approx(0.1347, abs=5e-5)
-    assert found.epsilon_instead == pytest.approx(0.101, abs=5e-4)
+    models = {f"{gamma}": MarkovFamily(gamma=gamma) for gamma in (7.5, 10.0)}
+    assumed, instead = what_if(1.0, models)
+    assert assumed.epsilon == pytest.approx(0.1347, abs=5e-5)
+    assert instead.epsilon == pytest.approx(0.101, abs=5e-4)
 
 
 def test_M1_activity_by_gamma_omega_and_the_exact_ratio():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from typing import ClassVar
+
+import pytest
 
 import undertow as ut
-from undertow.composition.claim_book import ClaimBook
+from undertow.composition.claim_book import ClaimBook, Snapshot
 from undertow.composition.contribution import Contributions, unique_names
 
 
@@ -56,6 +59,73 @@ def test_a_copy_grows_on_its_own():
 def test_two_releases_stand_for_many_alike():
     book = book_of(*(count(f"r{at}", "1", "N") for at in range(5)))
     assert [release.name for release in book.representatives] == ["r0", "r1"]
+
+
+def test_two_releases_stand_for_all_times_of_a_stream():
+    def hour(at, unit):
+        view = ut.At(at) if at % 2 else ut.Window(at, 2)
+        return ut.Release(f"r{at}", ut.Pure(1), unit=unit, view=view, setting="view")
+
+    book = book_of(
+        *(hour(at, ut.Event()) for at in range(8)),
+        hour(8, ut.User()),
+        hour(10, ut.User()),
+    )
+    names = [release.name for release in book.representatives]
+    assert names == ["r0", "r1", "r2", "r3", "r8", "r10"]
+    assert book.shape_codes().tolist() == [0, 1] * 4 + [2, 2]
+    assert len(book.columns) == 10
+
+
+class Watched(ut.At):
+    """A view that counts how often it is checked."""
+
+    checks: ClassVar[list[int]] = []
+
+    def require_domain(self, domain):
+        self.checks.append(self.time)
+        super().require_domain(domain)
+
+
+def test_a_view_is_checked_once_however_often_it_is_used():
+    plan, view = ut.Plan(ut.Stream(5, 3)), Watched(1)
+    Watched.checks.clear()
+    for at in range(4):
+        plan.add(
+            ut.Release(f"r{at}", ut.Pure(1), unit=ut.Event(), view=view, setting="view")
+        )
+    assert Watched.checks == [1]
+    longer = plan.followed_by(plan.releases[0])
+    assert Watched.checks == [1]
+    assert len(longer) == 5
+
+
+def test_a_view_that_does_not_fit_is_refused_every_time():
+    plan, view = ut.Plan(ut.Stream(5, 3)), ut.At(7)
+    release = ut.Release("x", ut.Pure(1), unit=ut.Event(), view=view, setting="view")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="times must be"):
+            plan.add(release)
+    assert len(plan) == 0
+
+
+def test_a_snapshot_does_not_grow_with_its_list():
+    releases = [count(f"r{at}", "1", "N") for at in range(3)]
+    held = Snapshot(releases)
+    releases.append(count("later", "1", "S"))
+    assert len(held) == 3
+    assert [release.name for release in held] == ["r0", "r1", "r2"]
+    assert held[-1].name == "r2"
+    assert [release.name for release in held[1:9]] == ["r1", "r2"]
+    with pytest.raises(IndexError):
+        held[3]
+
+
+def test_a_report_keeps_the_releases_it_was_made_of():
+    plan = ut.Plan(ut.Table(["N", "S"]), [count("a", "1", "N")])
+    report = plan.loss(ut.Unbounded())
+    plan.add(count("b", "5", "S"))
+    assert dict(report.contributions) == {"a": ut.Pure(1)}
 
 
 def test_temporary_objects_do_not_lend_their_identity_to_others():

@@ -12,8 +12,9 @@ from undertow.composition.engine import (
     loss_at_distance,
     price_row,
 )
-from undertow.composition.engine_claims import encode, read_claims
+from undertow.composition.engine_claims import read_claims
 from undertow.composition.engine_cost import claim_cost
+from undertow.composition.engine_encode import encode
 from undertow.errors import AssumptionError, MismatchError, NotionMismatchError
 from undertow.privacy.conversion import gdp_to_approx, pure_to_gdp, zcdp_to_approx
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure

@@ -90,7 +90,7 @@ def test_require_cheap_passes_what_is_cheap():
 
 
 def test_an_unknown_method_names_those_there_are():
-    with pytest.raises(NotApplicable, match=r"'per-record', 'general'.*got 'magic'"):
+    with pytest.raises(ValueError, match=r"'per-record', 'general'.*got 'magic'"):
         leakage(Blocks([2]), 1.0, method="magic")
 
 

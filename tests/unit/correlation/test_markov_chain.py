@@ -11,7 +11,7 @@ CHAIN = [[0.818, 0.182], [0.371, 0.629]]
 
 
 def test_a_row_off_by_a_thousandth_is_refused_by_name_with_the_way_out():
-    with pytest.raises(ModelError, match=r"got 0\.999 in row 1; pass renormalise=True"):
+    with pytest.raises(ModelError, match=r"got 0\.999 in row 1; renormalise it"):
         MarkovChain(SEVENTY)
 
 

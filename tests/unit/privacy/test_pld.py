@@ -565,3 +565,13 @@ def test_too_many_repetitions_are_refused_without_a_wrong_number():
     assert many.delta(4) >= 0.0001
     with pytest.raises(SearchError, match="rounding error"):
         many.epsilon("1e-6")
+
+
+def test_a_minute_gaussian_part_beside_large_ones_does_not_overflow():
+    """A small mu gives a large tilt; at positive gaps its factor passed the floats."""
+    large = PrivacyLossDistribution.from_laplace(10**1.5).compose(
+        PrivacyLossDistribution.from_laplace(1.0)
+    )
+    minute = PrivacyLossDistribution.from_gaussian(1e-5)
+    alone, beside = large.epsilon(1e-7), large.compose(minute).epsilon(1e-7)
+    assert alone * (1 - 2e-3) <= beside <= alone * (1 + 2e-3)

@@ -210,7 +210,8 @@ class ConditionalTable(Conditional):
 
     def __post_init__(self) -> None:
         for record, state in self.known.items():
-            if state not in range(self.model.shape[record]):
+            whole = isinstance(state, int | np.integer) and not isinstance(state, bool)
+            if not whole or state not in range(self.model.shape[record]):
                 raise ValueError(
                     f"known record {record} must have a state in "
                     f"0..{self.model.shape[record] - 1}, got {state!r}."

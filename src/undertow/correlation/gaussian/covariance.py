@@ -104,7 +104,7 @@ def _symmetric(matrix: Matrix, name: str) -> Matrix:
             f"{matrix[j, i]} at [{j}, {i}]."
         )
     # A zero on one side only is not structural: the mean of both keeps it non-zero.
-    return (matrix + matrix.T) / 2
+    return matrix / 2 + matrix.T / 2
 
 
 def check_mean(mean: ArrayLike | None, size: int) -> Matrix:

@@ -234,7 +234,7 @@ def _require_sums(off: float, where: str, total: float) -> None:
     if off > _ROW_TOLERANCE:
         raise ModelError(
             f"transition must have rows that sum to 1 within {_ROW_TOLERANCE:g}, got "
-            f"{total:.12g} in {where}; pass renormalise=True to divide rows by their "
+            f"{total:.12g} in {where}; renormalise it to divide rows by their "
             "sums."
         )
 

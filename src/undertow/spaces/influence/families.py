@@ -15,6 +15,7 @@ from undertow.spaces.change import (
     FrontPoint,
     Maximum,
     Row,
+    restrict,
 )
 from undertow.spaces.influence.runs import front_of
 
@@ -106,7 +107,7 @@ class IndependentFamily(ChangeFamily):
         for family, columns in self.parts:
             place = {column: at for at, column in enumerate(columns)}
             own = [
-                Charge(tuple(place[j] for j in charge.columns), charge.price)
+                _inside(charge, place)
                 for charge in charges
                 if charge.columns[0] in place
             ]
@@ -116,6 +117,16 @@ class IndependentFamily(ChangeFamily):
             words.append(top.row.change.summary)
         change = Change("several", "; and ".join(words))
         return Maximum(total, Row(change, influences), False)
+
+
+def _inside(charge: Charge, place: Mapping[int, int]) -> Charge:
+    """Keep the claims about columns of one part, numbered as there.
+
+    Claims of one release lie in two parts where a unit is defined through another view.
+    """
+    kept = [at for at, column in enumerate(charge.columns) if column in place]
+    price = restrict(charge, kept).price
+    return Charge(tuple(place[charge.columns[at]] for at in kept), price)
 
 
 class RepeatedFamily(ChangeFamily):

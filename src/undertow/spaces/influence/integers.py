@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from undertow.privacy.exact import Exact
 
-__all__ = ["Scaled", "run_totals", "scale"]
+__all__ = ["Scaled", "add_runs", "is_short", "run_totals", "scale", "settle"]
 
 _WORD = 2**62
 # Budgets with thousands of unrelated denominators are rounded up to this grid.
@@ -79,11 +79,36 @@ def scale(costs: Sequence[Exact]) -> Scaled:
     denominator = 1
     for other in {cost.denominator for cost in finite}:
         denominator = math.lcm(denominator, other)
-        if denominator.bit_length() > _LARGEST_DENOMINATOR_BITS:
+        if not is_short(denominator):
             grid = 1 << _LARGEST_DENOMINATOR_BITS
             return Scaled([math.ceil(c * grid) for c in finite], infinite, grid, True)
     numerators = [c.numerator * (denominator // c.denominator) for c in finite]
     return Scaled(numerators, infinite, denominator, False)
+
+
+def is_short(denominator: int) -> bool:
+    """Return whether costs over this denominator are kept exactly."""
+    return denominator.bit_length() <= _LARGEST_DENOMINATOR_BITS
+
+
+def settle(numerators: list[int], denominator: int) -> Scaled:
+    """Return integers over a common denominator as :func:`scale` returns their costs.
+
+    Examples
+    --------
+    >>> settle([2, 4], 6).numerators, settle([1, 1], 3**4000).rounded
+    ([2, 4], True)
+    """
+    infinite = [False] * len(numerators)
+    if not is_short(denominator):
+        common = math.gcd(denominator, *numerators)
+        numerators = [number // common for number in numerators]
+        denominator //= common
+    if is_short(denominator):
+        return Scaled(numerators, infinite, denominator, False)
+    grid = 1 << _LARGEST_DENOMINATOR_BITS
+    rounded = [-(-number * grid // denominator) for number in numerators]
+    return Scaled(rounded, infinite, grid, True)
 
 
 def run_totals(
@@ -100,13 +125,22 @@ def run_totals(
     [5, 12, 7]
     """
     if sum(values) < _WORD:
-        jumps = np.zeros(rows + 1, dtype=np.int64)
-        amounts = np.array(values, dtype=np.int64)
-        np.add.at(jumps, starts, amounts)
-        np.subtract.at(jumps, stops, amounts)
-        return np.cumsum(jumps[:-1])
+        return add_runs(rows, starts, stops, np.array(values, dtype=np.int64))
     steps = [0] * (rows + 1)
     for start, stop, value in zip(starts.tolist(), stops.tolist(), values, strict=True):
         steps[start] += value
         steps[stop] -= value
     return list(accumulate(steps[:-1]))
+
+
+def add_runs(
+    rows: int,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    amounts: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Add constant runs whose sum is known to fit into a machine word."""
+    jumps = np.zeros(rows + 1, dtype=np.int64)
+    np.add.at(jumps, starts, amounts)
+    np.subtract.at(jumps, stops, amounts)
+    return np.cumsum(jumps[:-1])

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +27,23 @@ from undertow.spaces.change import (
     Maximum,
     Row,
 )
-from undertow.spaces.influence.integers import run_totals, scale
+from undertow.spaces.influence.integers import (
+    add_runs,
+    is_short,
+    run_totals,
+    scale,
+    settle,
+)
+from undertow.spaces.influence.run_table import ChargeTable, Run, RunTable
 
 __all__ = ["ExplicitFamily", "Run", "front_of", "listed"]
 
-Run = tuple[int, int, Exact]
-"""First class, end of the stretch (exclusive), influence."""
+Point = TypeVar("Point", bound=tuple[Exact, ...])
 
 Totals = Sequence[int] | NDArray[np.int64]
+
+Sums = tuple[Totals, Totals, int, bool]
+"""Totals of all classes, how many costs in each are infinite, denominator, rounded."""
 
 
 class ExplicitFamily(ChangeFamily):
@@ -42,7 +53,7 @@ class ExplicitFamily(ChangeFamily):
     ----------
     rows : int
         The number of classes; positive.
-    runs : mapping of int to sequence of Run
+    runs : RunTable or mapping of int to sequence of Run
         For each column its runs, in order and without overlap; missing classes have
         influence zero.
     describe : callable
@@ -56,19 +67,25 @@ class ExplicitFamily(ChangeFamily):
     def __init__(
         self,
         rows: int,
-        runs: Mapping[int, Sequence[Run]],
+        runs: RunTable | Mapping[int, Sequence[Run]],
         *,
         describe: Callable[[int], Change],
         tight: bool = True,
         notes: tuple[str, ...] = (),
     ) -> None:
-        self.rows, self.runs, self.describe = rows, dict(runs), describe
+        self.rows, self._given, self.describe = rows, runs, describe
         self.tight, self.notes = tight, notes
+
+    @cached_property
+    def runs(self) -> dict[int, Sequence[Run]]:
+        """The runs column by column."""
+        given = self._given
+        return dict(given.lists() if isinstance(given, RunTable) else given)
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
         """Return the largest total of one cost coordinate over all classes."""
         totals, infinite, denominator, rounded = self._totals(charges, coordinate)
-        if any(infinite):
+        if np.any(infinite):
             return Maximum(math.inf, self.row(int(np.argmax(infinite))), self.tight)
         best = _argmax(totals)
         value = Fraction(int(totals[best]), denominator)
@@ -81,22 +98,21 @@ class ExplicitFamily(ChangeFamily):
         if coordinates == 1:
             top = self.maximise(charges)
             return (FrontPoint((top.value,), top.row, top.tight),)
-        columns, exactly = [], True
-        for k in range(coordinates):
-            totals, infinite, denominator, rounded = self._totals(charges, k)
-            exactly = exactly and not rounded
-            columns.append(_values(totals, infinite, denominator))
-        first: dict[tuple[Exact, ...], int] = {}
-        for at, values in enumerate(zip(*columns, strict=True)):
-            first.setdefault(values, at)
-        tight = self.tight and exactly
+        sums = [self._totals(charges, k) for k in range(coordinates)]
+        ranks = [_ranks(totals, infinite) for totals, infinite, _, _ in sums]
+        first: dict[tuple[int, ...], int] = {}
+        for at, key in enumerate(zip(*ranks, strict=True)):
+            first.setdefault(key, at)
+        tight = self.tight and not any(rounded for _, _, _, rounded in sums)
         return tuple(
-            FrontPoint(values, self.row(first[values]), tight)
-            for values in front_of(first)
+            FrontPoint(_values(sums, first[key]), self.row(first[key]), tight)
+            for key in front_of(first)
         )
 
     def row(self, at: int) -> Row:
         """Return class number `at` with the influences of all columns."""
+        if isinstance(self._given, RunTable):
+            return Row(self.describe(at), self._given.influences(at))
         influences = {
             column: value
             for column, runs in self.runs.items()
@@ -105,9 +121,11 @@ class ExplicitFamily(ChangeFamily):
         }
         return Row(self.describe(at), influences)
 
-    def _totals(
-        self, charges: Sequence[Charge], coordinate: int
-    ) -> tuple[Totals, Totals, int, bool]:
+    def _totals(self, charges: Sequence[Charge], coordinate: int) -> Sums:
+        if isinstance(self._given, RunTable) and isinstance(charges, ChargeTable):
+            found = _table_totals(self.rows, self._given, charges, coordinate)
+            if found is not None:
+                return found
         starts: list[int] = []
         stops: list[int] = []
         costs: list[Exact] = []
@@ -132,11 +150,36 @@ class ExplicitFamily(ChangeFamily):
         yield from _merged([self.runs.get(j, ()) for j in charge.columns])
 
 
-def _values(totals: Totals, infinite: Totals, denominator: int) -> list[Exact]:
-    return [
-        math.inf if lost else Fraction(int(total), denominator)
-        for total, lost in zip(totals, infinite, strict=True)
-    ]
+def _table_totals(
+    rows: int, runs: RunTable, charges: ChargeTable, coordinate: int
+) -> Sums | None:
+    costs = charges.run_costs(runs, coordinate=coordinate)
+    if costs is None:
+        return None
+    lost = add_runs(rows, runs.starts, runs.stops, costs.infinite.astype(np.int64))
+    numbers, denominator = costs.numerators, costs.denominator
+    if isinstance(numbers, np.ndarray) and is_short(denominator):
+        totals = add_runs(rows, runs.starts, runs.stops, numbers)
+        return totals, lost, denominator, False
+    gone = costs.infinite.tolist()
+    finite = [0 if g else int(n) for n, g in zip(numbers, gone, strict=True)]
+    settled = settle(finite, denominator)
+    added = run_totals(rows, runs.starts, runs.stops, settled.numerators)
+    return added, lost, settled.denominator, settled.rounded
+
+
+def _ranks(totals: Totals, infinite: Totals) -> list[int]:
+    """Return integers in the order of the totals, infinite ones above all others."""
+    numbers = [int(total) for total in totals]
+    top = max(numbers) + 1
+    return [top if lost else n for n, lost in zip(numbers, infinite, strict=True)]
+
+
+def _values(sums: Sequence[Sums], at: int) -> tuple[Exact, ...]:
+    return tuple(
+        math.inf if infinite[at] else Fraction(int(totals[at]), denominator)
+        for totals, infinite, denominator, _ in sums
+    )
 
 
 def _argmax(totals: Totals) -> int:
@@ -163,7 +206,7 @@ def _merged(
             yield start, stop, tuple(influences)
 
 
-def front_of(points: Iterable[tuple[Exact, ...]]) -> list[tuple[Exact, ...]]:
+def front_of(points: Iterable[Point]) -> list[Point]:
     """Return the points that no other point reaches in every coordinate.
 
     Examples
@@ -171,9 +214,11 @@ def front_of(points: Iterable[tuple[Exact, ...]]) -> list[tuple[Exact, ...]]:
     >>> front_of([(1, 2), (2, 1), (1, 1), (2, 1)])
     [(2, 1), (1, 2)]
     """
-    kept: list[tuple[Exact, ...]] = []
+    kept: list[Point] = []
     for point in sorted(set(points), reverse=True):
-        if not any(_reaches(other, point) for other in kept):
+        # Of two coordinates the first falls, so that the last one kept is highest.
+        rivals = kept[-1:] if len(point) == 2 else kept
+        if not any(_reaches(other, point) for other in rivals):
             kept.append(point)
     return kept
 

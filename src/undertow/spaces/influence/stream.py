@@ -24,15 +24,20 @@ from undertow.spaces.influence.families import (
     LeastFamily,
     RepeatedFamily,
 )
-from undertow.spaces.influence.reduction import Reduced, grow, reduce_column
-from undertow.spaces.influence.runs import ExplicitFamily, Run
+from undertow.spaces.influence.reduction import Reduced, grow
+from undertow.spaces.influence.run_table import Piece
+from undertow.spaces.influence.runs import ExplicitFamily
 from undertow.spaces.influence.stream_choice import Choice, chosen_times
 from undertow.spaces.influence.stream_location import location_family
 from undertow.spaces.influence.stream_palette import Mode, Palette, palettes
-from undertow.spaces.influence.stream_units import StreamSight, stream_sight
+from undertow.spaces.influence.stream_sights import (
+    PlainColumns,
+    Sights,
+    plain_columns,
+)
+from undertow.spaces.influence.stream_units import stream_sight
 from undertow.spaces.influence.stream_users import UserKind, user_kinds
 from undertow.spaces.influence.stream_window import window_family
-from undertow.spaces.view import At
 
 __all__ = ["stream_family"]
 
@@ -49,28 +54,24 @@ def stream_family(
     Recorded segments and users with a cap: any set of times. User: one per kind.
     Element: one per kind and cluster. Several steps at once are multiples of these.
     """
-    plain = [reduce_column(column, domain) for column in columns]
-    return _family(domain, target, plain)
+    return _family(domain, target, plain_columns(columns, domain))
 
 
 def _family(
-    domain: Stream, target: Granularity, plain: Sequence[Reduced]
+    domain: Stream, target: Granularity, plain: PlainColumns
 ) -> ChangeFamily | None:
     if isinstance(target, Group):
         return _repeated(domain, target, plain)
     sights = _sights(domain, target, plain)
     family = _route(domain, target, sights)
-    located = [j for j, sight in enumerate(sights) if sight.values is not None]
-    if family is None or family.tight or not located:
+    located = [sight.values is not None for sight in sights.shapes]
+    if family is None or family.tight or not any(located):
         return family
     return LeastFamily([family, _by_location(domain, target, sights, located)])
 
 
 def _by_location(
-    domain: Stream,
-    target: Granularity,
-    sights: Sequence[StreamSight],
-    located: Sequence[int],
+    domain: Stream, target: Granularity, sights: Sights, located: Sequence[bool]
 ) -> ChangeFamily:
     """Bound views of locations by pairs of locations, beside all other views."""
     mode: Mode = "replace"
@@ -78,13 +79,15 @@ def _by_location(
         mode = "add-remove"
     elif isinstance(target, LTrajectory) and not target.moves_gaps(domain):
         mode = "relocate"
-    seeing = [sights[j] for j in located]
+    seeing = sights.only(located).each()
     cells = _cell_number(domain, target)
     part = location_family(domain, seeing, mode=mode, cells=cells)
-    others = [j for j in range(len(sights)) if j not in set(located)]
-    rest = _route(domain, target, [sights[j] for j in others])
+    others = [not inside for inside in located]
+    rest = _route(domain, target, sights.only(others))
     assert rest is not None
-    return IndependentFamily([(part, located), (rest, others)])
+    return IndependentFamily(
+        [(part, sights.layout.columns(located)), (rest, sights.layout.columns(others))]
+    )
 
 
 def _cell_number(domain: Stream, target: Granularity) -> int:
@@ -102,9 +105,7 @@ def _cell_number(domain: Stream, target: Granularity) -> int:
     return times * domain.users if isinstance(target, FreeLunch) else times
 
 
-def _route(
-    domain: Stream, target: Granularity, sights: Sequence[StreamSight]
-) -> ChangeFamily | None:
+def _route(domain: Stream, target: Granularity, sights: Sights) -> ChangeFamily | None:
     if isinstance(target, Event):
         return _cells(domain, target, sights)
     if isinstance(target, WEvent):
@@ -112,7 +113,8 @@ def _route(
     if isinstance(target, LTrajectory):
         if target.moves_gaps(domain):
             return window_family(domain, sights, w=target.length, one_user=True)
-        return chosen_times(domain, sights, most=target.length, mode="relocate")
+        each = sights.each()
+        return chosen_times(domain, each, most=target.length, mode="relocate")
     if isinstance(target, User):
         return _users(domain, target, sights)
     if isinstance(target, Element):
@@ -122,22 +124,13 @@ def _route(
     return None
 
 
-def _sights(
-    domain: Stream, target: Granularity, plain: Sequence[Reduced]
-) -> list[StreamSight]:
-    """Return how the columns see the stream; single times are looked at once."""
-    alike: dict[tuple[object, ...], StreamSight] = {}
-    sights: list[StreamSight] = []
-    for column in plain:
-        view = column.view
-        if not isinstance(view, At):
-            sights.append(stream_sight(_within_cap(column, target, domain), domain))
-            continue
-        key = (column.unit, column.setting, column.steps, column.faithful)
-        if key not in alike:
-            alike[key] = stream_sight(_within_cap(column, target, domain), domain)
-        sights.append(alike[key].moved_to(view.time))
-    return sights
+def _sights(domain: Stream, target: Granularity, plain: PlainColumns) -> Sights:
+    """Return how the columns see the stream."""
+    shapes = [
+        stream_sight(_within_cap(column, target, domain), domain)
+        for column in plain.shapes
+    ]
+    return Sights(tuple(shapes), plain.layout)
 
 
 def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced:
@@ -155,22 +148,21 @@ def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced
     return replace(column, unit=FreeLunch(), steps=lost, faithful=False)
 
 
-def _cells(
-    domain: Stream, target: Event, sights: Sequence[StreamSight]
-) -> ExplicitFamily:
+def _cells(domain: Stream, target: Event, sights: Sights) -> ExplicitFamily:
     mode: Mode = "add-remove" if target.add_remove else "replace"
-    (palette,) = palettes(domain, sights, mode)
-    kinds = user_kinds(domain, sights)
+    (palette,) = palettes(domain, sights.shapes, mode)
+    kinds = user_kinds(domain, sights.shapes)
     times, block = domain.times, domain.times * len(kinds)
-    runs: dict[int, list[Run]] = {}
-    for j, sight in enumerate(sights):
-        held = runs.setdefault(j, [])
+    pieces: list[list[Piece]] = []
+    for s, sight in enumerate(sights.shapes):
+        held: list[Piece] = []
         for c, choice in enumerate(palette.choices):
-            influence = sight.one_user(sight.positions(sight.times[:1]), choice[j])
+            influence = sight.one_user(sight.positions(sight.times[:1]), choice[s])
             for k, kind in enumerate(kinds):
-                if influence and kind.seen[j]:
+                if influence and kind.seen[s]:
                     start = c * block + k * times
                     held.extend(_stretches(sight.times, start, influence))
+        pieces.append(held)
 
     def describe(at: int) -> Change:
         kind, time = divmod(at % block, times)
@@ -178,23 +170,22 @@ def _cells(
 
     return ExplicitFamily(
         block * len(palette.choices),
-        runs,
+        sights.runs(pieces, width=times),
         describe=describe,
-        tight=palette.exact and all(sight.column.faithful for sight in sights),
+        tight=palette.exact and all(s.column.faithful for s in sights.shapes),
     )
 
 
-def _stretches(times: Sequence[int], start: int, influence: Exact) -> list[Run]:
+def _stretches(times: Sequence[int], block: int, influence: Exact) -> list[Piece]:
     """Join successive times into runs."""
     if times[-1] - times[0] == len(times) - 1:
-        return [(start + times[0], start + times[-1] + 1, influence)]
-    runs: list[Run] = []
+        return [(block, times[0], times[-1] + 1, influence)]
+    runs: list[Piece] = []
     for time in times:
-        at = start + time
-        if runs and runs[-1][1] == at:
-            runs[-1] = (runs[-1][0], at + 1, influence)
+        if runs and runs[-1][2] == time:
+            runs[-1] = (block, runs[-1][1], time + 1, influence)
         else:
-            runs.append((at, at + 1, influence))
+            runs.append((block, time, time + 1, influence))
     return runs
 
 
@@ -204,44 +195,45 @@ def _cell_change(kind: UserKind, time: int, *, add_remove: bool) -> Change:
     return Change("event", f"{verb} at time {time}{kind.words}", details)
 
 
-def _users(domain: Stream, target: User, sights: Sequence[StreamSight]) -> ChangeFamily:
+def _users(domain: Stream, target: User, sights: Sights) -> ChangeFamily:
     cap = target.max_times
     if cap is not None and cap < domain.times:
         choice: Choice = "leave" if target.add_remove else "replace"
-        return chosen_times(domain, sights, most=cap, mode=choice)
+        return chosen_times(domain, sights.each(), most=cap, mode=choice)
     mode: Mode = "add-remove" if target.add_remove else "replace"
-    (palette,) = palettes(domain, sights, mode)
+    (palette,) = palettes(domain, sights.shapes, mode)
     verb = "add or remove all data" if target.add_remove else "replace all data"
     return _whole_rows(domain, sights, [palette], verb, leaves=target.add_remove)
 
 
-def _contents(domain: Stream, sights: Sequence[StreamSight]) -> ExplicitFamily:
-    found = palettes(domain, sights, "element")
+def _contents(domain: Stream, sights: Sights) -> ExplicitFamily:
+    found = palettes(domain, sights.shapes, "element")
     return _whole_rows(domain, sights, found, "change the content", within=True)
 
 
 def _whole_rows(
     domain: Stream,
-    sights: Sequence[StreamSight],
+    sights: Sights,
     found: Sequence[Palette],
     verb: str,
     *,
     leaves: bool = False,
     within: bool = False,
 ) -> ExplicitFamily:
-    kinds = user_kinds(domain, sights)
+    kinds = user_kinds(domain, sights.shapes)
     worst = [palette.together() for palette in found]
-    runs: dict[int, list[Run]] = {}
-    for j, sight in enumerate(sights):
+    pieces: list[list[Piece]] = []
+    for s, sight in enumerate(sights.shapes):
+        held: list[Piece] = []
         whole = sight.positions(sight.times)
         for p, flags in enumerate(worst):
-            influence = sight.one_user(whole, flags[j], leaves=leaves)
+            influence = sight.one_user(whole, flags[s], leaves=leaves)
             if within and influence and isinstance(sight.unit, Element):
                 influence = sight.column.finish(1)  # the content of one cluster
             for k, kind in enumerate(kinds):
-                if influence and kind.seen[j]:
-                    at = p * len(kinds) + k
-                    runs.setdefault(j, []).append((at, at + 1, influence))
+                if influence and kind.seen[s]:
+                    held.append((p * len(kinds) + k, 0, 1, influence))
+        pieces.append(held)
 
     def describe(at: int) -> Change:
         which, k = divmod(at, len(kinds))
@@ -249,39 +241,45 @@ def _whole_rows(
         return Change("user", words, (("users", kinds[k].example),))
 
     tight = all(palette.single for palette in found) and all(
-        sight.attained(len(sight.times), flags[j], leaves=leaves) or within
+        sight.attained(len(sight.times), flags[s], leaves=leaves) or within
         for flags in worst
-        for j, sight in enumerate(sights)
+        for s, sight in enumerate(sights.shapes)
     )
+    runs = sights.runs(pieces, width=1, moves=False)
     return ExplicitFamily(len(kinds) * len(found), runs, describe=describe, tight=tight)
 
 
-def _everything(domain: Stream, sights: Sequence[StreamSight]) -> ExplicitFamily:
-    (palette,) = palettes(domain, sights, "replace")
+def _everything(domain: Stream, sights: Sights) -> ExplicitFamily:
+    (palette,) = palettes(domain, sights.shapes, "replace")
     flags = palette.together()
-    runs: dict[int, list[Run]] = {}
-    for j, sight in enumerate(sights):
-        influence = sight.everyone(flags[j])
-        if influence:
-            runs[j] = [(0, 1, influence)]
-    exact = all(s.attained(len(s.times), flags[j]) for j, s in enumerate(sights))
+    pieces: list[list[Piece]] = []
+    for s, sight in enumerate(sights.shapes):
+        influence = sight.everyone(flags[s])
+        pieces.append([(0, 0, 1, influence)] if influence else [])
+    exact = all(
+        sight.attained(len(sight.times), flags[s])
+        for s, sight in enumerate(sights.shapes)
+    )
     return ExplicitFamily(
         1,
-        runs,
+        sights.runs(pieces, width=1, moves=False),
         describe=lambda at: Change("all", "replace the whole data"),
         tight=palette.single and exact,
     )
 
 
 def _repeated(
-    domain: Stream, target: Group, plain: Sequence[Reduced]
+    domain: Stream, target: Group, plain: PlainColumns
 ) -> ChangeFamily | None:
     one = _family(domain, target.base, plain)
     if one is None:
         return None
-    capped = {j: grow(column) for j, column in enumerate(plain) if not column.additive}
+    capped = {
+        j: grow(plain.shapes[plain.layout.shape_of[j]])
+        for j in plain.layout.columns([not column.additive for column in plain.shapes])
+    }
     # Equal changes of different users: at least as many as there are steps.
-    same = all(getattr(column.view, "users", None) is None for column in plain)
+    same = all(getattr(column.view, "users", None) is None for column in plain.shapes)
     room = same and domain.users >= target.size * _users_per_step(target.base)
     return RepeatedFamily(one, target.size, capped=capped, tight=room)
 

@@ -106,17 +106,11 @@ class StreamSight:
         """The unit of the plain column."""
         return self.column.unit
 
-    def moved_to(self, time: int) -> StreamSight:
-        """Return the same column at another single time."""
-        return StreamSight(
-            self.column,
-            self.users,
-            (time,),
-            self.values,
-            self.width,
-            self.regular,
-            self.cluster_count,
-        )
+    def moved_by(self, shift: int) -> StreamSight:
+        """Return the same column so many times later."""
+        if not shift:
+            return self
+        return replace(self, times=tuple(time + shift for time in self.times))
 
     def positions(self, chosen: Sequence[int]) -> Sequence[int]:
         """Return the times among `chosen` that are seen, as the unit counts them."""

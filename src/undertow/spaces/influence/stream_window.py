@@ -10,8 +10,10 @@ from undertow.privacy.exact import Exact
 from undertow.spaces.change import Change, ChangeFamily, Row
 from undertow.spaces.domain import Stream
 from undertow.spaces.granularity import Element, LTrajectory, User, WEvent
+from undertow.spaces.influence.run_table import Piece
 from undertow.spaces.influence.runs import ExplicitFamily, Run, listed
 from undertow.spaces.influence.stream_palette import palettes
+from undertow.spaces.influence.stream_sights import Sights
 from undertow.spaces.influence.stream_units import Flags, StreamSight
 from undertow.spaces.influence.stream_users import UserKind, user_kinds
 
@@ -22,7 +24,7 @@ _LISTED_WINDOWS = 20_000
 
 
 def window_family(
-    domain: Stream, sights: Sequence[StreamSight], *, w: int, one_user: bool
+    domain: Stream, sights: Sights, *, w: int, one_user: bool
 ) -> ChangeFamily:
     """Return the windows of `w` successive times.
 
@@ -30,7 +32,7 @@ def window_family(
     ----------
     domain : Stream
         The stream.
-    sights : sequence of StreamSight
+    sights : Sights
         The columns.
     w : int
         The window length; longer than the stream means the whole of it.
@@ -45,14 +47,14 @@ def window_family(
     entries were its own, an upper bound.
     """
     w = min(w, domain.times)
-    kinds = user_kinds(domain, sights)
+    kinds = user_kinds(domain, sights.shapes)
     if one_user or domain.users == 1:
         return _one_user(domain, sights, kinds, w)
     if len(kinds) == 1:
-        return _mixed(domain, sights, w, tight=_free(domain.users, sights, w))
+        return _mixed(domain, sights, w, tight=_free(domain.users, sights.shapes, w))
     starts = domain.times - w + 1
     if len(kinds) ** w * starts <= _LISTED_WINDOWS:
-        return _assigned(domain, sights, kinds, w)
+        return _assigned(domain, sights.each(), w)
     return _mixed(domain, sights, w, tight=False)
 
 
@@ -64,42 +66,36 @@ def _flags(
 
 
 def _one_user(
-    domain: Stream, sights: Sequence[StreamSight], kinds: Sequence[UserKind], w: int
+    domain: Stream, sights: Sights, kinds: Sequence[UserKind], w: int
 ) -> ExplicitFamily:
-    flags, tight = _flags(domain, sights)
+    flags, tight = _flags(domain, sights.shapes)
     starts = domain.times - w + 1
-    runs: dict[int, list[Run]] = {}
-    for j, sight in enumerate(sights):
-        seen = flags[j]
-        tight = tight and sight.attained(w, seen)
-        along = _along(sight, domain.times, w, partial(_alone, sight, seen))
-        for k, kind in enumerate(kinds):
-            if kind.seen[j]:
-                shift = k * starts
-                moved = [(shift + a, shift + b, value) for a, b, value in along]
-                runs.setdefault(j, []).extend(moved)
+    pieces: list[list[Piece]] = []
+    for s, sight in enumerate(sights.shapes):
+        tight = tight and sight.attained(w, flags[s])
+        along = _along(sight, domain.times, w, partial(_alone, sight, flags[s]))
+        blocks = [k * starts for k, kind in enumerate(kinds) if kind.seen[s]]
+        pieces.append([(block, *run) for block in blocks for run in along])
 
     def describe(at: int) -> Change:
         k, start = divmod(at, starts)
         return _window(start, w, kinds[k].words)
 
+    runs = sights.runs(pieces, width=starts)
     return ExplicitFamily(starts * len(kinds), runs, describe=describe, tight=tight)
 
 
-def _mixed(
-    domain: Stream, sights: Sequence[StreamSight], w: int, *, tight: bool
-) -> ExplicitFamily:
-    flags, single = _flags(domain, sights)
-    runs: dict[int, list[Run]] = {}
-    for j, sight in enumerate(sights):
-        seen = flags[j]
-        along = _along(sight, domain.times, w, partial(_apart, sight, seen))
-        if along:
-            runs[j] = along
-    exact = tight and single and all(s.column.faithful for s in sights)
+def _mixed(domain: Stream, sights: Sights, w: int, *, tight: bool) -> ExplicitFamily:
+    flags, single = _flags(domain, sights.shapes)
+    pieces: list[list[Piece]] = []
+    for s, sight in enumerate(sights.shapes):
+        along = _along(sight, domain.times, w, partial(_apart, sight, flags[s]))
+        pieces.append([(0, *run) for run in along])
+    exact = tight and single and all(s.column.faithful for s in sights.shapes)
+    starts = domain.times - w + 1
     return ExplicitFamily(
-        domain.times - w + 1,
-        runs,
+        starts,
+        sights.runs(pieces, width=starts),
         describe=lambda start: _window(start, w, ", of any users"),
         tight=exact,
     )
@@ -132,19 +128,21 @@ def _along(
     w: int,
     influence: Callable[[Sequence[int]], Exact],
 ) -> list[Run]:
-    """Return the influence of the windows as runs over their starts."""
-    last = times - w
+    """Return the influence of the windows as runs over their starts.
+
+    Runs of successive times go as if windows could start before the stream and end
+    after it, so that they can be moved.
+    """
     if not sight.contiguous:
         values = [
             influence(sight.positions(_inside(sight.times, start, w)))
-            for start in range(last + 1)
+            for start in range(times - w + 1)
         ]
         return _join((s, s + 1, value) for s, value in enumerate(values))
     first, final = sight.times[0], sight.times[-1]
     if first == final:
         value = influence((0,))
-        inside = max(first - w + 1, 0), min(first, last) + 1
-        return [(*inside, value)] if value else []
+        return [(first - w + 1, first + 1, value)] if value else []
     most = min(w, len(sight.times))
     known = [influence(range(n)) for n in range(most + 1)]
     pieces: list[Run] = []
@@ -153,8 +151,7 @@ def _along(
     pieces.append((first - w + most, final - most + 2, known[most]))
     for n in range(most - 1, 0, -1):  # and out
         pieces.append((final - n + 1, final - n + 2, known[n]))
-    clipped = ((max(a, 0), min(b, last + 1), value) for a, b, value in pieces)
-    return _join((a, b, value) for a, b, value in clipped if a < b)
+    return _join(pieces)
 
 
 def _inside(times: Sequence[int], start: int, w: int) -> list[int]:
@@ -183,10 +180,9 @@ def _window(start: int, w: int, whose: str) -> Change:
     return Change("window", words, (("start", start), ("length", w), ("times", times)))
 
 
-def _assigned(
-    domain: Stream, sights: Sequence[StreamSight], kinds: Sequence[UserKind], w: int
-) -> ChangeFamily:
+def _assigned(domain: Stream, sights: Sequence[StreamSight], w: int) -> ChangeFamily:
     """List every way of handing the times of a window to kinds of users."""
+    kinds = user_kinds(domain, sights)
     flags, tight = _flags(domain, sights)
     rows = []
     for start in range(domain.times - w + 1):
