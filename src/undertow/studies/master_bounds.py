@@ -8,7 +8,7 @@ import numpy as np
 
 from undertow.correlation.floor import impossibility_beta
 from undertow.correlation.gaussian.factor import gaussian_factor
-from undertow.correlation.markov.published import largest_gamma, ratio_threshold
+from undertow.correlation.markov.published import largest_gamma
 from undertow.correlation.markov.ratio import column_ratio, transition_ratio
 from undertow.correlation.pedigree.genomic import genomic_accuracy
 from undertow.mechanisms import laplace_confidence
@@ -21,7 +21,7 @@ from undertow.studies.base import (
     StudyResult,
     compare,
 )
-from undertow.studies.thesis_bounds import finished, stated
+from undertow.studies.thesis_bounds import border_checks, border_panel, finished, stated
 
 __all__ = ["MASTER_BOUNDS"]
 
@@ -181,32 +181,7 @@ def _figure_11(inputs: Inputs) -> StudyResult:
 
 
 def _figure_13(inputs: Inputs) -> StudyResult:
-    sizes = tuple(float(n) for n in range(2, 101))
-    curves = tuple(
-        Curve(
-            f"ε = {epsilon:g}",
-            sizes,
-            tuple(ratio_threshold(epsilon, int(n)) for n in sizes),
-            kind="region",
-        )
-        for epsilon in (0.5, 1.0, 2.0)
-    )
-    panel = Panel(
-        "Markov bound below n ε", curves, "records n", "largest ratio γ", y_log=True
-    )
-    checks = [
-        stated(
-            "γ = 10 000 still wins at ε = 0.5, n = 80",
-            ratio_threshold(0.5, 80) > 1e4,
-            f"the border is {ratio_threshold(0.5, 80):.6g}",
-        ),
-        stated(
-            "γ = 100 loses at ε = 0.5, n = 20",
-            ratio_threshold(0.5, 20) < 100,
-            f"the border is {ratio_threshold(0.5, 20):.6g}",
-        ),
-    ]
-    return finished(FIGURE_13, [panel], checks)
+    return finished(FIGURE_13, [border_panel((0.5, 1.0, 2.0))], border_checks())
 
 
 def _figure_16(inputs: Inputs) -> StudyResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from undertow.studies.base import (
     table_of,
 )
 
-__all__ = ["THESIS_BOUNDS", "finished", "stated"]
+__all__ = ["THESIS_BOUNDS", "border_checks", "border_panel", "finished", "stated"]
 
 _RHO = "largest correlation ρ"
 _FACTOR = "leakage over DP level"
@@ -120,7 +121,8 @@ def _figure_6_2(inputs: Inputs) -> StudyResult:
     return finished(FIGURE_6_2, [panel], checks)
 
 
-def _figure_6_3(inputs: Inputs) -> StudyResult:
+def border_panel(levels: Sequence[float]) -> Panel:
+    """Return where the additive Markov bound stays below n times the level."""
     sizes = tuple(float(n) for n in range(2, 101))
     curves = tuple(
         Curve(
@@ -129,17 +131,21 @@ def _figure_6_3(inputs: Inputs) -> StudyResult:
             tuple(ratio_threshold(epsilon, int(n)) for n in sizes),
             kind="region",
         )
-        for epsilon in (0.1, 0.5, 1.0)
+        for epsilon in levels
     )
-    panel = Panel(
+    return Panel(
         "Markov bound below n ε",
         curves,
         "number of records n",
         "largest ratio γ",
         y_log=True,
     )
+
+
+def border_checks() -> list[Check]:
+    """Return the two points that both sources name."""
     high, low = ratio_threshold(0.5, 80), ratio_threshold(0.5, 20)
-    checks = [
+    return [
         stated(
             "γ = 10 000 still wins at ε = 0.5, n = 80",
             high > 10_000,
@@ -151,7 +157,10 @@ def _figure_6_3(inputs: Inputs) -> StudyResult:
             f"the border is {low:.6g}",
         ),
     ]
-    return finished(FIGURE_6_3, [panel], checks)
+
+
+def _figure_6_3(inputs: Inputs) -> StudyResult:
+    return finished(FIGURE_6_3, [border_panel((0.1, 0.5, 1.0))], border_checks())
 
 
 def _table_6_1(inputs: Inputs) -> StudyResult:

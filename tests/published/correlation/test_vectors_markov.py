@@ -437,7 +437,7 @@ def test_trap_c11a_neither_k_steps_of_higher_order_nor_the_mixing_time_stop_leak
 
 def test_trap_c13_renormalising_is_asked_for_and_recorded():
     printed = [[0.882, 0.117], [0.305, 0.695]]
-    with pytest.raises(ModelError, match="renormalise=True"):
+    with pytest.raises(ModelError, match="renormalise it"):
         MarkovChain(printed)
     chain = MarkovChain(printed, renormalise=True)
     assert any("0.999" in text for text in chain.assumptions().checked)

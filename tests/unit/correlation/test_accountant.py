@@ -320,7 +320,7 @@ def test_a_level_is_a_finite_number(epsilon):
 
 
 def test_an_unknown_method_is_refused_at_once():
-    with pytest.raises(NotApplicable, match=r"got 'magic'"):
+    with pytest.raises(ValueError, match=r"got 'magic'"):
         CorrelatedAccountant(Blocks([2]), 1.0, method="magic")
 
 

@@ -149,7 +149,7 @@ def test_edges_and_parents_describe_the_same_tree():
         ([None, None], P, "got 2"),
         ([None, 2, 1], P, "cycle at 1"),
         ([None, 0], [P, P], "1 edges, got 2"),
-        ([None, 0], [[0.5, 0.4], [0.5, 0.5]], "renormalise=True"),
+        ([None, 0], [[0.5, 0.4], [0.5, 0.5]], "renormalise it"),
     ],
 )
 def test_malformed_trees_are_refused(parents, kernels, words):
