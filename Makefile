@@ -21,7 +21,7 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/docs.txt
 	touch $@
 
-demo: $(STAMP) ## compose a bundled plan at every granularity and draw it
+demo: $(STAMP) ## compose a plan, measure a correlated release, draw both
 	$(BIN)/undertow demo --output demo-output
 
 test: $(STAMP) ## run the tests

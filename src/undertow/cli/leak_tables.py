@@ -15,7 +15,7 @@ from undertow.privacy.result import Alternative
 __all__ = ["print_calibration", "print_leakage"]
 
 
-def print_leakage(found: Leakage, *, epsilon: float) -> None:
+def print_leakage(found: Leakage, *, epsilon: float, others: bool = True) -> None:
     """Print a leakage: value, attacker, what holds, what other methods say."""
     console = Console()
     sign = "=" if found.is_exact else "≤"
@@ -30,7 +30,8 @@ def print_leakage(found: Leakage, *, epsilon: float) -> None:
     if found.witness is not None:
         _line(console, f"worst attacker: {found.witness.summary}")
     _assumptions(console, found)
-    _alternatives(console, found.alternatives, heading="leakage")
+    if others:
+        _alternatives(console, found.alternatives, heading="leakage")
 
 
 def print_calibration(found: LeakageCalibration) -> None:

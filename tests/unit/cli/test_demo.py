@@ -19,6 +19,9 @@ def test_the_demo_tells_the_story_with_its_numbers():
     for number in ("0.5", "0.7", "1.1", "1.6", "3.2"):
         assert f"ε = {number}" in result.stdout
     assert "Warnings" in result.stdout
+    assert "leakage = 3.47487" in result.stdout
+    assert "3.99479" in result.stdout
+    assert "17568" in result.stdout
 
 
 def test_the_demo_as_one_json_object():
@@ -33,6 +36,8 @@ def test_the_demo_as_one_json_object():
         "user:max-times=4": 1.6,
         "user": 3.2,
     }
+    assert record["leakage"]["leakage"] == pytest.approx(3.4748734, abs=1e-6)
+    assert record["calibration"]["dp_epsilon"] == pytest.approx(0.250326, abs=1e-6)
 
 
 def test_the_picture_is_written_where_it_was_asked_for(tmp_path):
@@ -40,7 +45,8 @@ def test_the_picture_is_written_where_it_was_asked_for(tmp_path):
     result = invoke("demo", "--output", folder, "--json")
     assert result.exit_code == 0
     json.loads(result.stdout)
-    assert (folder / "composition.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("composition.png", "noise-scales.png"):
+        assert (folder / name).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
