@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.linalg import block_diag, toeplitz
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags
 
 from undertow.correlation.gaussian import (
     AutoregressiveGaussian,
@@ -167,7 +167,7 @@ def test_copies_of_a_block_in_a_sparse_model_are_searched_once():
 
 def test_a_long_sparse_series_refuses_what_needs_its_covariance():
     n = 10_000
-    chain = diags_array([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(n, n))
+    chain = diags([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(n, n))
     model = Gaussian.from_precision(chain)
     with pytest.raises(NotApplicable, match="structured"):
         model.limits()

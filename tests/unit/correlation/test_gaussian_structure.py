@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags
 
 from undertow.correlation.adversary import Adversary
 from undertow.correlation.gaussian.banded import BandedPrecision
@@ -23,7 +23,7 @@ def ar_precision(phi, n):
     main = np.full(n, 1 + phi**2)
     main[[0, -1]] = 1.0
     side = np.full(n - 1, -phi)
-    return csr_array(diags_array([side, main, side], offsets=[-1, 0, 1])) / (1 - phi**2)
+    return csr_array(diags([side, main, side], offsets=[-1, 0, 1])) / (1 - phi**2)
 
 
 def ar(phi, n):
@@ -55,7 +55,7 @@ def test_a_shuffled_band_is_found_again():
 
 def test_a_wide_large_matrix_is_refused():
     size = 40_000
-    arms = diags_array([np.full(size, 2.0)], offsets=[0]).tolil()
+    arms = diags([np.full(size, 2.0)], offsets=[0]).tolil()
     arms[0, 1:] = -1e-4
     arms[1:, 0] = -1e-4
     with pytest.raises(ModelError, match=r"narrow band.*Gaussian.limited"):
@@ -158,10 +158,10 @@ def test_the_residual_bound_is_above_the_truth():
 
 def test_a_precision_at_the_edge_of_singularity_is_refused():
     n = 50
-    path = diags_array([[-1.0], [2.0], [-1.0]], offsets=[-1, 0, 1], shape=(n, n))
+    path = diags([[-1.0], [2.0], [-1.0]], offsets=[-1, 0, 1], shape=(n, n))
     matrix = path.tocsr()
     matrix[0, 0] = matrix[n - 1, n - 1] = 1.0  # a Laplacian: singular
-    matrix = matrix + 1e-13 * diags_array([np.ones(n)], offsets=[0])
+    matrix = matrix + 1e-13 * diags([np.ones(n)], offsets=[0])
     with pytest.raises(NotApplicable, match="singularity"):
         precision_factor(matrix)
 

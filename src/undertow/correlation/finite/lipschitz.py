@@ -26,6 +26,13 @@ Integers = NDArray[np.intp]
 _LARGEST_EXPONENT = 300.0
 _SMALL_EXPONENT = 30.0
 _FEASIBILITY = 1e-10
+# Tried in turn; whatever is found is certified, so a loose one costs tightness only.
+_ATTEMPTS: tuple[tuple[Any, float], ...] = (
+    ("highs", _FEASIBILITY),
+    ("highs-ds", _FEASIBILITY),
+    ("highs-ds", 1e-8),
+    ("highs-ipm", 1e-8),
+)
 # Functions do not go below: a smaller value could make a mean zero.
 _SMALLEST = 1e-300
 
@@ -125,25 +132,11 @@ def lipschitz_envelope(function: Floats, epsilon: float) -> Floats:
 
 
 def _solve(p: Floats, q: Floats, epsilon: float, box: float) -> RatioBound:
-    from scipy.optimize import linprog
-
     roof = _roof(q, epsilon)
     limits = _limits(roof, epsilon)
     gain, cost = (p * roof).ravel(), (q * roof).ravel()
-    solved = linprog(
-        -gain,
-        A_ub=limits,
-        b_ub=np.zeros(limits.shape[0]),
-        A_eq=cost[None, :],
-        b_eq=np.ones(1),
-        bounds=(0, None),
-        method="highs",
-        options={
-            "primal_feasibility_tolerance": _FEASIBILITY,
-            "dual_feasibility_tolerance": _FEASIBILITY,
-        },
-    )
-    if solved.status != 0 or solved.x is None:
+    solved = _solution(gain, cost, limits)
+    if solved is None:
         step = _threshold_function(p, q, epsilon)
         return RatioBound(box, _log_ratio(p, q, step), step)
     multipliers = np.maximum(-solved.ineqlin.marginals, 0.0)
@@ -152,6 +145,29 @@ def _solve(p: Floats, q: Floats, epsilon: float, box: float) -> RatioBound:
     shape = np.maximum(solved.x, 0.0).reshape(p.shape) * roof
     best = lipschitz_envelope(shape, epsilon)
     return RatioBound(min(box, upper), _log_ratio(p, q, best), best)
+
+
+def _solution(gain: Floats, cost: Floats, limits: Any) -> Any:
+    """Return what a solver finds; older ones give up at tolerances newer ones reach."""
+    from scipy.optimize import linprog
+
+    for method, tolerance in _ATTEMPTS:
+        solved = linprog(
+            -gain,
+            A_ub=limits,
+            b_ub=np.zeros(limits.shape[0]),
+            A_eq=cost[None, :],
+            b_eq=np.ones(1),
+            bounds=(0, None),
+            method=method,
+            options={
+                "primal_feasibility_tolerance": tolerance,
+                "dual_feasibility_tolerance": tolerance,
+            },
+        )
+        if solved.status == 0 and solved.x is not None:
+            return solved
+    return None
 
 
 def _limits(roof: Floats, epsilon: float) -> Any:

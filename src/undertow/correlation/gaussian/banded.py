@@ -41,8 +41,8 @@ class BandedPrecision:
 
     Examples
     --------
-    >>> from scipy.sparse import diags_array
-    >>> chain = diags_array([[-1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0]],
+    >>> from scipy.sparse import diags
+    >>> chain = diags([[-1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0]],
     ...                     offsets=[-1, 0, 1])
     >>> BandedPrecision(chain).inverse_diagonal().round(12).tolist()
     [0.75, 1.0, 0.75]
@@ -99,7 +99,7 @@ def _to_bands(matrix: Any) -> tuple[NDArray[np.intp], Array]:
 
     entries = coo_array(matrix)
     size = entries.shape[0]
-    rows, columns = entries.coords
+    rows, columns = entries.row, entries.col
     order: NDArray[np.intp] = np.arange(size)
     width = int(np.abs(rows - columns).max(initial=0))
     if width > 1:

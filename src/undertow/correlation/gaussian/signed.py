@@ -67,7 +67,7 @@ def signed_colouring(precision: Any) -> Array | None:
 
 def _doubled(entries: Any) -> tuple[Any, tuple[Any, Any]]:
     """Return the links of the graph with two copies of each record."""
-    rows, columns = entries.coords
+    rows, columns = entries.row, entries.col
     above = (rows < columns) & (entries.data != 0)
     rows, columns = rows[above], columns[above]
     size = rows.dtype.type(entries.shape[0])  # keeps the indices in 32 bits
@@ -105,8 +105,8 @@ def precision_factor(
 
     Examples
     --------
-    >>> from scipy.sparse import diags_array
-    >>> chain = diags_array([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(9, 9))
+    >>> from scipy.sparse import diags
+    >>> chain = diags([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(9, 9))
     >>> round(precision_factor(chain).value, 9)
     2.818181818
     """

@@ -48,8 +48,8 @@ class SparseGaussian(GaussianModel):
 
     Examples
     --------
-    >>> from scipy.sparse import diags_array
-    >>> walk = diags_array([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(9, 9))
+    >>> from scipy.sparse import diags
+    >>> walk = diags([[-0.4], [1.0], [-0.4]], offsets=[-1, 0, 1], shape=(9, 9))
     >>> SparseGaussian(walk).summary
     '9 Gaussian records of sparse precision in groups of at most 9'
     """
@@ -119,7 +119,8 @@ class SparseGaussian(GaussianModel):
         label[groups.ravel()] = np.repeat(np.arange(count), size)
         place = np.zeros(self.size, dtype=np.intp)
         place[groups.ravel()] = np.tile(np.arange(size), count)
-        rows, columns = self._precision.tocoo().coords
+        entries = self._precision.tocoo()
+        rows, columns = entries.row, entries.col
         mine = label[rows] >= 0
         dense = np.zeros((count, size, size))
         dense[label[rows[mine]], place[rows[mine]], place[columns[mine]]] = (
