@@ -14,6 +14,7 @@ NAMES = (
     "bench_gaussian_leakage",
     "bench_markov_leakage",
     "bench_side_by_side",
+    "bench_local",
 )
 
 

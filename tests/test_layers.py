@@ -13,13 +13,14 @@ import undertow
 ROOT = Path(undertow.__file__).parent
 
 # package -> packages it may import, besides itself and the shared small modules
-CORE = ["privacy", "spaces", "mechanisms", "composition", "correlation"]
+CORE = ["privacy", "spaces", "mechanisms", "composition", "correlation", "risk"]
 ARROWS = {
     "privacy": [],
     "spaces": ["privacy"],
     "mechanisms": ["privacy", "spaces"],
     "composition": CORE[:3],
     "correlation": CORE[:4],
+    "risk": CORE[:5],
     "studies": CORE,
     "datasets": CORE,
     "plotting": [*CORE, "studies"],

@@ -21,8 +21,11 @@ PACKAGES = [
             "privacy",
             "spaces",
             "mechanisms",
+            "mechanisms.local",
             "composition",
             "correlation",
+            "risk",
+            "risk.bounds",
             "datasets",
             "studies",
         )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         errors,
         mechanisms,
         privacy,
+        risk,
         spaces,
         studies,
     )
@@ -175,6 +176,7 @@ __all__ = [
     "parse_granularity",
     "plan_from_document",
     "privacy",
+    "risk",
     "spaces",
     "studies",
 ]
@@ -187,6 +189,7 @@ _SUBPACKAGES = frozenset(
         "errors",
         "mechanisms",
         "privacy",
+        "risk",
         "spaces",
         "studies",
     }

@@ -1,0 +1,290 @@
+r"""What every local protocol says of itself: loss, output law, support, sampler.
+
+A client holds one of m categories 0, ..., m - 1 and sends one report. Each report
+*supports* a set of categories; the true one with probability `keep`, every other one
+with probability `noise`. Estimation and the simple attack read nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, Protocol, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._numeric import inflate
+from undertow._validate import check_choice, check_count, check_non_negative
+from undertow.errors import MismatchError
+from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.exponential import exp_bracket
+from undertow.privacy.exact import Number, exact
+from undertow.privacy.loss import Pure
+from undertow.privacy.result import Bound
+
+__all__ = [
+    "Knowledge",
+    "LocalProtocol",
+    "UniformSource",
+    "advantage_up",
+    "disagreement",
+    "exact_odds",
+    "log_fraction",
+    "read_categories",
+    "read_knowledge",
+    "read_level",
+    "read_prior",
+    "read_values",
+]
+
+Knowledge = Literal["none", "full"]
+"""What the attacker knows of the target: nothing, or the record (membership)."""
+
+# Relative margin that covers the rounding of the closed forms.
+_MARGIN = 1e-12
+_LARGEST = 10_000
+_PRECISION = 56
+# Cells of a support table held at a time.
+_CELLS = 1 << 18
+
+
+class UniformSource(Protocol):
+    """A source of uniform integers: all that the samplers here need."""
+
+    @property
+    def name(self) -> str:
+        """How the source names itself in a `Draw`."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the randomness is seeded."""
+
+    def uniform(self, bound: int, size: int) -> Draw:
+        """Draw integers uniform on 0, ..., bound - 1."""
+
+
+class LocalProtocol(ABC):
+    """A frozen description of one report about one category.
+
+    Notes
+    -----
+    The loss is local (free-lunch) pure DP: it holds for every two categories of one
+    client. It says nothing about a client who reports twice.
+    """
+
+    __slots__ = ()
+    name: ClassVar[str]
+    monotone: ClassVar[bool] = True
+    """Whether it is proved that the advantage never falls as epsilon grows."""
+    measure: ClassVar[str] = "counting"
+    categories: int
+    epsilon: Fraction
+
+    @property
+    @abstractmethod
+    def keep(self) -> Fraction:
+        """Probability that a report supports the true category."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Fraction:
+        """Probability that a report supports one given other category."""
+
+    @abstractmethod
+    def loss(self) -> Pure:
+        """Return the local loss between any two categories, rounded up."""
+
+    @abstractmethod
+    def total_variation(self) -> float:
+        """Return the total variation between two categories, rounded up."""
+
+    @abstractmethod
+    def attack_success(self) -> float:
+        """Return how often the simple attack is right under the uniform prior."""
+
+    @abstractmethod
+    def advantage_bound(
+        self, prior: ArrayLike | None = None, *, knowledge: Knowledge = "none"
+    ) -> Bound:
+        """Bound the reconstruction advantage of every attack on one report."""
+
+    @abstractmethod
+    def log_density(self, reports: Any, given: SupportsIndex) -> NDArray[np.float64]:
+        """Return the log density of each report, in the sense of `measure`.
+
+        One report at a time: no table of all outputs is ever made.
+        """
+
+    def log_pmf(self, reports: Any, given: SupportsIndex) -> NDArray[np.float64]:
+        """Return the log probability of each report; discrete protocols only."""
+        if self.measure != "counting":
+            raise MismatchError(
+                "a log_pmf must belong to a discrete law, got the "
+                f"{self.measure} law of {self.name}; use log_density."
+            )
+        return self.log_density(reports, given)
+
+    @abstractmethod
+    def sample(self, values: ArrayLike, *, source: Any = None) -> Draw:
+        """Draw one report per client."""
+
+    @abstractmethod
+    def support(self, reports: Any) -> NDArray[np.bool_]:
+        """Return the table (report, category) of what each report supports."""
+
+    def support_counts(self, reports: Any) -> NDArray[Any]:
+        """Return how many reports support each category; O(reports x categories)."""
+        counts = np.zeros(self.categories, dtype=np.int64)
+        for part in self._parts(reports):
+            counts += self.support(part).sum(axis=0)
+        return counts
+
+    def report_variance(self, frequency: ArrayLike) -> NDArray[np.float64]:
+        """Return the mean variance of one support bit at a true frequency."""
+        p, q = float(self.keep), float(self.noise)
+        share = np.asarray(frequency, dtype=float)
+        return np.asarray(share * p * (1 - p) + (1 - share) * q * (1 - q))
+
+    def sample_guesses(
+        self, reports: Any, *, rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        """Draw the guesses of the simple attack.
+
+        A uniform element of the support of each report, or of all categories where the
+        support is empty.
+        """
+        guesses = [
+            self._guess(self.support(part), rng) for part in self._parts(reports)
+        ]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *guesses])
+
+    def _guess(
+        self, table: NDArray[np.bool_], rng: np.random.Generator
+    ) -> NDArray[np.int64]:
+        table = table | ~table.any(axis=1, keepdims=True)
+        rank = rng.integers(table.sum(axis=1))
+        running = np.cumsum(table, axis=1, dtype=np.int32)
+        return np.asarray((running > rank[:, None]).argmax(axis=1), dtype=np.int64)
+
+    def __repr__(self) -> str:
+        # The exact odds have thousands of digits at large levels.
+        shape = "".join(f", {name}={size}" for name, size in self._shape())
+        level = float(self.epsilon)
+        return f"{type(self).__name__}({self.categories}, {level:g}{shape})"
+
+    def _shape(self) -> tuple[tuple[str, float], ...]:
+        return ()
+
+    def _parts(self, reports: Any) -> Iterator[Any]:
+        step = max(1, _CELLS // self.categories)
+        for start in range(0, len(reports), step):
+            yield reports[start : start + step]
+
+    def _bound(self, value: float, theorem: str, *, tight: bool | None = True) -> Bound:
+        return Bound(
+            value,
+            theorem,
+            unchecked=("the client follows the protocol", "one report per client"),
+            checked=("probabilities and sizes",),
+            quantity="advantage",
+            tight=tight,
+        )
+
+
+def read_categories(categories: SupportsIndex) -> int:
+    """Read the number of categories, at least two."""
+    return check_count(categories, "categories", minimum=2)
+
+
+def read_level(epsilon: float) -> float:
+    """Read a privacy parameter in ``[0, inf]`` for a closed form."""
+    return check_non_negative(epsilon, "epsilon")
+
+
+def read_knowledge(knowledge: str) -> str:
+    """Read what the attacker knows of the target."""
+    return check_choice(knowledge, "knowledge", choices=("none", "full"))
+
+
+def read_prior(prior: ArrayLike | None, categories: int) -> NDArray[np.float64]:
+    """Read one probability per category; None is the uniform prior."""
+    if prior is None:
+        return np.full(categories, 1.0 / categories)
+    masses = np.asarray(prior, dtype=float)
+    if masses.shape != (categories,):
+        raise ValueError(
+            f"prior must have one entry per category ({categories}), "
+            f"got shape {masses.shape}."
+        )
+    total = math.fsum(masses.tolist())
+    if not (np.all(masses >= 0) and abs(total - 1.0) <= 1e-12 * math.sqrt(categories)):
+        raise ValueError(
+            f"prior must be non-negative and sum to 1, got the sum {total!r}; divide "
+            "by the sum."
+        )
+    return masses
+
+
+def disagreement(prior: ArrayLike | None, categories: int) -> float:
+    r"""Return :math:`1 - \kappa_\pi = \sum \pi (1 - \pi)`, without cancellation.
+
+    Examples
+    --------
+    >>> round(disagreement([0.5, 0.3, 0.2], 3), 12)
+    0.62
+    """
+    if prior is None:
+        return (categories - 1) / categories
+    masses = read_prior(prior, categories)
+    return math.fsum((masses * (1.0 - masses)).tolist())
+
+
+def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
+    """Read true categories; the message never shows one."""
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise TypeError("values must be a one-dimensional array of integers.")
+    if array.size and not (array.min() >= 0 and array.max() < categories):
+        raise ValueError(f"values must be categories in 0..{categories - 1}.")
+    return array.astype(np.int64)
+
+
+def advantage_up(value: float) -> float:
+    """Return a closed form raised by its rounding margin, at most 1."""
+    return min(1.0, inflate(value, _MARGIN))
+
+
+def exact_odds(epsilon: Number) -> tuple[Fraction, Fraction]:
+    r"""Read epsilon and round :math:`e^{-\varepsilon}` up to a rational.
+
+    Returns
+    -------
+    tuple of Fraction
+        The exact epsilon and the odds; minus the log of the odds is at most epsilon and
+        short of it by less than :math:`2^{-54}`.
+
+    Examples
+    --------
+    >>> epsilon, odds = exact_odds(1)
+    >>> round(float(odds), 12)
+    0.367879441171
+    """
+    budget = exact(epsilon, "epsilon")
+    if budget == 0 or budget > _LARGEST:
+        raise ValueError(
+            f"epsilon must be positive and at most {_LARGEST}, got {epsilon}; a report "
+            "is otherwise useless or the category itself."
+        )
+    level = Fraction(budget)
+    precision = _PRECISION + math.ceil(3 * level / 2)  # log2(e) < 3/2
+    return level, Fraction(exp_bracket(level, precision)[1], 1 << precision)
+
+
+def log_fraction(value: Fraction) -> float:
+    """Return the log of a positive rational, also below the range of floats."""
+    if value > Fraction(1, 2):
+        return math.log1p(-float(1 - value))
+    return math.log(value.numerator) - math.log(value.denominator)

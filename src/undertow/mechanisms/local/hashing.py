@@ -1,0 +1,292 @@
+r"""Local hashing: randomised response on the bucket of a public random hash."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._validate import check_count, check_index
+from undertow.errors import MismatchError
+from undertow.mechanisms.local.base import (
+    Knowledge,
+    LocalProtocol,
+    UniformSource,
+    advantage_up,
+    disagreement,
+    exact_odds,
+    log_fraction,
+    read_categories,
+    read_knowledge,
+    read_prior,
+    read_values,
+)
+from undertow.mechanisms.local.hashing_formula import (
+    hash_buckets,
+    hashing_success,
+    hashing_variation,
+)
+from undertow.mechanisms.local.packed import bernoulli
+from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.privacy.exact import Number
+from undertow.privacy.loss import Pure
+from undertow.privacy.result import Bound
+
+__all__ = [
+    "REPORT",
+    "BinaryHashing",
+    "LocalHashing",
+    "OptimizedHashing",
+    "hash_bucket",
+]
+
+REPORT = np.dtype([("seed", "<u8"), ("bucket", "<u4")])
+"""A report: the seed of the hash, and the noisy bucket."""
+
+_LARGEST = 1 << 31
+
+
+def hash_bucket(
+    seeds: ArrayLike, values: ArrayLike, *, buckets: int
+) -> NDArray[np.int64]:
+    """Return the bucket of each value under the hash of each seed.
+
+    Output `value` of the generator SplitMix64 started at the seed, modulo the number of
+    buckets: a fixed public function, not an ideal one.
+
+    Parameters
+    ----------
+    seeds : array_like of int
+        64-bit seeds, broadcast against `values`.
+    values : array_like of int
+        Categories.
+    buckets : int
+        The g.
+
+    Returns
+    -------
+    ndarray of int
+        In 0, ..., g - 1; at least one dimension.
+
+    Notes
+    -----
+    The bias of the remainder is below :math:`g/2^{64}`.
+
+    Examples
+    --------
+    >>> hash_bucket(7, [0, 1, 2, 3], buckets=5).shape
+    (4,)
+    """
+    # Arrays of at least one dimension, whose products wrap around silently.
+    state = np.atleast_1d(np.asarray(values)).astype(np.uint64) + np.uint64(1)
+    word = state * np.uint64(0x9E3779B97F4A7C15) + np.asarray(seeds, dtype=np.uint64)
+    word ^= word >> np.uint64(30)
+    word *= np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(27)
+    word *= np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(31)
+    return (word % np.uint64(buckets)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class LocalHashing(LocalProtocol):
+    r"""Local hashing with a given number of buckets.
+
+    Parameters
+    ----------
+    categories : int
+        The m; at least two.
+    epsilon : int, float, str, Decimal or Fraction
+        Largest loss allowed; positive, at most 10000.
+    buckets : int
+        The g, from 2 to :math:`2^{31}`.
+
+    Notes
+    -----
+    The loss holds for every hash function, as randomised response on the bucket has it.
+    `keep`, `noise` and what is estimated with them assume an ideal hash; a report is a
+    pair of seed and bucket (`REPORT`).
+
+    References
+    ----------
+    .. [1] R. Bassily and A. Smith, *Local, Private, Efficient Protocols for Succinct
+       Histograms*, STOC, 2015.
+    .. [2] T. Wang, J. Blocki, N. Li and S. Jha, *Locally Differentially Private
+       Protocols for Frequency Estimation*, USENIX Security, 2017.
+
+    Examples
+    --------
+    >>> protocol = LocalHashing(100, 3, buckets=8)
+    >>> round(float(protocol.keep), 6), float(protocol.noise)
+    (0.741559, 0.125)
+    """
+
+    name: ClassVar[str] = "LH"
+    categories: int
+    epsilon: Fraction
+    odds: Fraction
+    buckets: int
+
+    def __init__(
+        self, categories: SupportsIndex, epsilon: Number, *, buckets: int
+    ) -> None:
+        level, odds = exact_odds(epsilon)
+        if check_count(buckets, "buckets", minimum=2) > _LARGEST:
+            raise ValueError(
+                "buckets must be at most 2**31, got more; give fewer buckets or use "
+                "OptimizedUnary, which has nearly the same accuracy."
+            )
+        object.__setattr__(self, "categories", read_categories(categories))
+        object.__setattr__(self, "epsilon", level)
+        object.__setattr__(self, "odds", odds)
+        object.__setattr__(self, "buckets", int(buckets))
+
+    @property
+    def keep(self) -> Fraction:
+        """Probability that the report is the bucket of the truth."""
+        return 1 / (1 + (self.buckets - 1) * self.odds)
+
+    @property
+    def noise(self) -> Fraction:
+        """Probability that it is the bucket of one other category; ideal hash."""
+        return Fraction(1, self.buckets)
+
+    def loss(self) -> Pure:
+        """Return the local loss between any two categories, rounded up."""
+        return RandomizedResponse(2, self.epsilon).loss()
+
+    def total_variation(self) -> float:
+        """Return a total variation that holds for every hash, rounded up."""
+        level = float(self.epsilon)
+        return hashing_variation(level, buckets=self.buckets, ideal=False)
+
+    def attack_success(self) -> float:
+        """Return the success of the simple attack; uniform prior, ideal hash."""
+        level = float(self.epsilon)
+        return hashing_success(self.categories, level, buckets=self.buckets)
+
+    def advantage_bound(
+        self, prior: ArrayLike | None = None, *, knowledge: Knowledge = "none"
+    ) -> Bound:
+        r"""Bound the reconstruction advantage, whatever the hash.
+
+        Notes
+        -----
+        Full knowledge: :math:`(p_g-q_g)\min(1-\kappa_\pi, 1-1/g)`. No knowledge: the
+        smaller of that and :math:`p_g - q_g` times the sum of the g largest
+        :math:`\pi_x(1-\pi_x)`; for the uniform prior,
+        :math:`(p_g-q_g)(\min(g,m)-1)/m`. Proved on the page *Local protocols*.
+        """
+        m, gap = self.categories, self.total_variation()
+        share = min(disagreement(prior, m), 1.0 - 1.0 / self.buckets)
+        if read_knowledge(knowledge) == "none" and prior is None:
+            share = (min(self.buckets, m) - 1) / m
+        elif knowledge == "none":
+            masses = read_prior(prior, m)
+            best = np.sort(masses * (1.0 - masses))[::-1][: self.buckets]
+            share = min(share, math.fsum(best.tolist()))
+        value = advantage_up(gap * share)
+        return self._bound(value, "Local protocols, Proposition 4", tight=None)
+
+    def log_density(self, reports: Any, given: SupportsIndex) -> NDArray[np.float64]:
+        """Return the log probability of each pair of seed and bucket."""
+        truth = check_index(given, "given", size=self.categories)
+        told = self._read(reports)
+        home = hash_bucket(told["seed"], truth, buckets=self.buckets)
+        bucket = np.where(
+            home == told["bucket"],
+            log_fraction(self.keep),
+            log_fraction(self.odds * self.keep),
+        )
+        return np.asarray(bucket - 64 * math.log(2.0))
+
+    def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
+        """Draw one pair of fresh seed and noisy bucket per client."""
+        truths, origin = read_values(values, self.categories), source or SecureSource()
+        count = len(truths)
+        halves = [origin.uniform(1 << 32, count).values.astype(np.uint64) for _ in "ab"]
+        reports = np.empty(count, dtype=REPORT)
+        reports["seed"] = halves[0] << np.uint64(32) | halves[1]
+        home = hash_bucket(reports["seed"], truths, buckets=self.buckets)
+        told = bernoulli(self.keep, count, source=origin)
+        others = origin.uniform(self.buckets - 1, count).values
+        reports["bucket"] = np.where(told, home, others + (others >= home))
+        return Draw(reports, origin.simulated, origin.name)
+
+    def support(self, reports: Any) -> NDArray[np.bool_]:
+        """Return the table (report, category): which hash to the bucket."""
+        told = self._read(reports)
+        values = np.arange(self.categories)
+        homes = hash_bucket(told["seed"][:, None], values, buckets=self.buckets)
+        return np.asarray(homes == told["bucket"][:, None])
+
+    def _shape(self) -> tuple[tuple[str, float], ...]:
+        return (("buckets", self.buckets),)
+
+    def _read(self, reports: Any) -> NDArray[Any]:
+        told = np.asarray(reports)
+        if told.dtype != REPORT or np.any(told["bucket"] >= self.buckets):
+            raise MismatchError(
+                f"reports must be pairs of a seed and one of {self.buckets} buckets."
+            )
+        return told
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class BinaryHashing(LocalHashing):
+    """Binary local hashing (BLH): two buckets.
+
+    Parameters
+    ----------
+    categories : int
+        The m; at least two.
+    epsilon : int, float, str, Decimal or Fraction
+        Largest loss allowed; positive, at most 10000.
+
+    Examples
+    --------
+    >>> round(BinaryHashing(10, 1).attack_success(), 8)
+    0.14612146
+    """
+
+    name: ClassVar[str] = "BLH"
+
+    def __init__(self, categories: SupportsIndex, epsilon: Number) -> None:
+        LocalHashing.__init__(self, categories, epsilon, buckets=2)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class OptimizedHashing(LocalHashing):
+    r"""Optimised local hashing (OLH): about :math:`e^\varepsilon + 1` buckets.
+
+    Parameters
+    ----------
+    categories : int
+        The m; at least two.
+    epsilon : int, float, str, Decimal or Fraction
+        Largest loss allowed; positive, at most 21, beyond which the buckets are too
+        many.
+
+    Notes
+    -----
+    The number of buckets steps with epsilon and the advantage may drop where it does.
+
+    Examples
+    --------
+    >>> OptimizedHashing(100, 3).buckets
+    21
+    """
+
+    name: ClassVar[str] = "OLH"
+    monotone: ClassVar[bool] = False
+
+    def __init__(self, categories: SupportsIndex, epsilon: Number) -> None:
+        level, _ = exact_odds(epsilon)
+        buckets = hash_buckets(float(level))
+        LocalHashing.__init__(self, categories, level, buckets=buckets)

@@ -1,0 +1,274 @@
+r"""Risk of full-batch DP-SGD: noise multiplier, steps, and how records are replaced.
+
+Gradients are clipped to norm C and Gaussian noise of standard deviation
+:math:`\sigma C` is added to their sum, T times. Replacing a record moves the sum by up
+to 2C, so that a step is :math:`(2/\sigma)`-GDP; adding or removing one moves it by C.
+The advantage is about replacing. Without knowledge of the target the factor 2 can still
+be avoided, by comparing with the run in which the target's gradient is zero.
+
+References
+----------
+.. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+   Correlated Data*, PhD thesis, KIT, 2026.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal
+
+from undertow._numeric import least_float, nudge_down, nudge_up
+from undertow._validate import (
+    check_choice,
+    check_count,
+    check_positive,
+    check_probability,
+)
+from undertow.privacy import (
+    Bound,
+    Calibration,
+    GaussianTradeOff,
+    round_up,
+)
+from undertow.risk.bounds._curve import gain
+from undertow.risk.bounds._parts import (
+    BARE,
+    BLIND,
+    advantage,
+    capped,
+    check_target,
+    uniform_disagreement,
+)
+from undertow.risk.bounds.tradeoff import uniform_gaussian_bound
+
+__all__ = ["calibrate_sgd", "sgd_bound", "sgd_mu", "zero_out_bound"]
+
+Adjacency = Literal["replace", "add_remove"]
+KnowledgeOf = Literal["none", "any"]
+
+_RUN = "full batches, per-record clipping, and independent Gaussian noise in every step"
+_CLOSE = (
+    "the clipped gradients of any two candidate records differ by at most the clipping "
+    "norm, which is false in general: not a guarantee"
+)
+_UNIFORM = ("the prior is uniform", "only the exact record counts")
+_LARGEST_SIGMA = 1e300
+
+
+def sgd_mu(
+    noise_multiplier: float, steps: int, *, adjacency: Adjacency = "replace"
+) -> float:
+    r"""Return the GDP parameter of full-batch DP-SGD, rounded up.
+
+    .. math:: \mu = 2\sqrt{T}/\sigma \text{ (replace)}, \qquad
+       \mu = \sqrt{T}/\sigma \text{ (add or remove)}
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm; positive.
+    steps : int
+        Number T of full-batch steps; at least 1.
+    adjacency : {"replace", "add_remove"}
+        How neighbours differ.
+
+    Notes
+    -----
+    Example 5.17 of [1]_ takes :math:`1/\sigma` a step under replacement; two clipped
+    gradients can differ by twice the clipping norm.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
+
+    Examples
+    --------
+    >>> sgd_mu(20.0, 100) >= 1.0, round(sgd_mu(20.0, 100), 12)
+    (True, 1.0)
+    """
+    sigma = check_positive(noise_multiplier, "noise_multiplier")
+    steps = check_count(steps, "steps")
+    check_choice(adjacency, "adjacency", choices=("replace", "add_remove"))
+    factor = 2.0 if adjacency == "replace" else 1.0
+    return nudge_up(factor * math.sqrt(steps) / sigma, 4)
+
+
+def zero_out_bound(
+    noise_multiplier: float, steps: int, *, best_guess: float, worst_guess: float = 0.0
+) -> Bound:
+    r"""Bound the advantage against DP-SGD by the run without the target's gradient.
+
+    .. math:: \mathrm{RAD} \le 1 - G_\mu(\kappa^+) - \kappa^-, \quad
+       \mu = \sqrt{T}/\sigma
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm; positive.
+    steps : int
+        Number T of full-batch steps; at least 1.
+    best_guess, worst_guess : float
+        Success :math:`\kappa^+` and :math:`\kappa^-` of the best and the worst guess
+        without looking; 0 for the worst if the attacker may decline.
+
+    Returns
+    -------
+    Bound
+        On the advantage of an attacker without knowledge, rounded up.
+
+    Notes
+    -----
+    Proved on the page "Risk of DP-SGD". Any prior and success rule. Not checkable: that
+    nothing is known of the target, and that a normalising constant does not depend on
+    the target. With knowledge the bound is not available.
+
+    Examples
+    --------
+    >>> round(zero_out_bound(22.8, 100, best_guess=0.1, worst_guess=0.1).value, 6)
+    0.099627
+    """
+    f = GaussianTradeOff(sgd_mu(noise_multiplier, steps, adjacency="add_remove"))
+    high = check_probability(best_guess, "best_guess")
+    low = check_probability(worst_guess, "worst_guess")
+    if low > high:
+        raise ValueError(
+            f"worst_guess must be at most best_guess = {best_guess}, got {worst_guess}."
+        )
+    apart = round_up(Fraction(high) - Fraction(low))
+    value = capped(gain(f, low=high, high=high) + apart, 1.0)
+    return advantage(value, "zero-out reference", unchecked=(*BLIND, _RUN))
+
+
+def sgd_bound(
+    noise_multiplier: float,
+    steps: int,
+    *,
+    size: int,
+    knowledge: KnowledgeOf = "none",
+    adjacency: Adjacency = "replace",
+) -> Bound:
+    r"""Bound the advantage against DP-SGD on m equally likely records.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm; positive.
+    steps : int
+        Number T of full-batch steps; at least 1.
+    size : int
+        Number m of equally likely candidate records; at least 1.
+    knowledge : {"none", "any"}
+        Whether the attacker may know something of the target, such as its label.
+    adjacency : {"replace", "add_remove"}
+        ``"add_remove"`` reproduces Example 5.17 of the thesis; it is **not a
+        guarantee** and says so among its hypotheses.
+
+    Returns
+    -------
+    Bound
+        Without knowledge the smaller of form (c) of Theorem 5.11 at
+        :math:`2\sqrt{T}/\sigma` and :func:`zero_out_bound`; with any knowledge Theorem
+        5.2 at :math:`2\sqrt{T}/\sigma`.
+
+    Notes
+    -----
+    Not checkable: the mechanism is the full-batch algorithm, the prior is uniform and
+    only the exact record counts. Subsampled batches need the trade-off function of an
+    accountant and :func:`~undertow.risk.bounds.tradeoff_bound`.
+
+    Examples
+    --------
+    >>> round(sgd_bound(22.0, 100, size=10, adjacency="add_remove").value, 9)
+    0.099628928
+    """
+    m = check_count(size, "size")
+    check_choice(knowledge, "knowledge", choices=("none", "any"))
+    mu = sgd_mu(noise_multiplier, steps, adjacency=adjacency)
+    if adjacency == "add_remove":
+        return _printed(mu, m, knowledge=knowledge)
+    if knowledge == "any":
+        spread = uniform_disagreement(m)
+        value = capped(GaussianTradeOff(mu).total_variation() * spread, spread)
+        unchecked = (*BARE, _RUN, _UNIFORM[0])
+        return advantage(value, "Theorem 5.2", unchecked=unchecked)
+    level = 1.0 / m
+    zero = zero_out_bound(
+        noise_multiplier,
+        steps,
+        best_guess=nudge_up(level) if m > 1 else 1.0,
+        worst_guess=nudge_down(level),
+    )
+    sharp = uniform_gaussian_bound(mu, m)
+    best = sharp if sharp.value <= zero.value else zero
+    value = min(best.value, uniform_disagreement(m))
+    return advantage(value, best.theorem, unchecked=(*BLIND, _RUN, *_UNIFORM))
+
+
+def calibrate_sgd(
+    target: float,
+    steps: int,
+    *,
+    size: int,
+    knowledge: KnowledgeOf = "none",
+    adjacency: Adjacency = "replace",
+) -> Calibration:
+    r"""Return the least noise multiplier that keeps m suspects within a target.
+
+    Parameters
+    ----------
+    target : float
+        The advantage allowed, in (0, 1].
+    steps : int
+        Number T of full-batch steps; at least 1.
+    size : int
+        Number m of equally likely candidate records; at least 1.
+    knowledge, adjacency : str
+        As for :func:`sgd_bound`.
+
+    Returns
+    -------
+    Calibration
+        Rounded up, the bound evaluated at it; 0 if no attack passes the target.
+
+    Notes
+    -----
+    For one target the zero-out reference needs
+    :math:`\sigma = \sqrt{T}/(\Phi^{-1}(1-\frac1m) - \Phi^{-1}(1-\frac1m-\gamma))`. In
+    print, round noise up: 22.730872 is 22.74.
+
+    Examples
+    --------
+    >>> round(calibrate_sgd(0.1, 100, size=10).value, 6)
+    22.730872
+    >>> round(calibrate_sgd(0.1, 100, size=10, knowledge="any").value, 6)
+    71.576685
+    """
+    target, m = check_target(target), check_count(size, "size")
+
+    def bound(sigma: float) -> Bound:
+        return sgd_bound(sigma, steps, size=m, knowledge=knowledge, adjacency=adjacency)
+
+    if target >= uniform_disagreement(m):
+        achieved = advantage(uniform_disagreement(m), "total disclosure")
+        method = "the target is never binding: no attack has a larger advantage"
+        return Calibration("noise_multiplier", 0.0, achieved, method)
+    sigma = least_float(
+        lambda level: bound(level).value <= target, low=1e-3, high=_LARGEST_SIGMA
+    )
+    return Calibration(
+        "noise_multiplier", sigma, bound(sigma), "bisection over the floats"
+    )
+
+
+def _printed(mu: float, size: int, *, knowledge: KnowledgeOf) -> Bound:
+    """Return what Example 5.17 of the thesis prints."""
+    theorem = "Example 5.17 as printed: not a guarantee for replacing a record"
+    unchecked = (*BARE, _RUN, *_UNIFORM, _CLOSE)
+    if knowledge == "any":
+        spread = uniform_disagreement(size)
+        value = capped(GaussianTradeOff(mu).total_variation() * spread, spread)
+    else:
+        value = uniform_gaussian_bound(mu, size, sharpen=False).value
+    return advantage(value, theorem, unchecked=unchecked)

@@ -1,0 +1,270 @@
+r"""What the attacker sees: the law of the output for each record of the target.
+
+A :class:`Channel` is the matrix :math:`P[x, \theta] = p(\theta \mid x)` of a mechanism
+run on the known other records and the target x; local mechanisms have no other records.
+A :class:`ChannelStream` hands out the same matrix in blocks of columns, for outputs too
+many to hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._validate import check_count
+from undertow.errors import MismatchError, ModelError, NotApplicable
+from undertow.mechanisms.base import ChoiceMechanism
+
+__all__ = ["Channel", "ChannelSource", "ChannelStream", "as_channel"]
+
+Floats = NDArray[np.float64]
+
+_TOLERANCE = 1e-9
+
+
+@runtime_checkable
+class ChannelSource(Protocol):
+    """A mechanism that states its own channel on given records."""
+
+    def channel(self, support: Sequence[Hashable]) -> Channel | ChannelStream:
+        """Return the law of the output for each record."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
+class Channel:
+    r"""A finite channel: one law over the outputs for each record.
+
+    Parameters
+    ----------
+    matrix : array_like of shape (m, outputs)
+        Non-negative; each row sums to 1 to within 1e-9, and what is missing is shared
+        out in proportion.
+    support : sequence of hashable, optional
+        The records of the rows; a threat on other records is then refused. Without it
+        the rows are taken in the order of the threat's records.
+
+    Raises
+    ------
+    ModelError
+        If a row is no probability law.
+
+    Notes
+    -----
+    Not checkable: that the matrix is the law of what is really released. Everything the
+    attacker sees belongs to the output, all releases of a composition together.
+
+    Examples
+    --------
+    >>> channel = Channel([[0.75, 0.25], [0.25, 0.75]])
+    >>> channel.size, channel.outputs
+    (2, 2)
+    """
+
+    matrix: Floats
+    support: tuple[Hashable, ...] | None
+
+    def __init__(
+        self, matrix: ArrayLike, support: Sequence[Hashable] | None = None
+    ) -> None:
+        records = None if support is None else tuple(support)
+        laws = np.array(matrix, dtype=np.float64)
+        if laws.ndim != 2 or 0 in laws.shape:
+            raise ModelError(f"matrix must have two axes, got shape {laws.shape}.")
+        if records is not None and len(records) != len(laws):
+            raise MismatchError(
+                f"matrix must have one row for each of the {len(records)} records, "
+                f"got {len(laws)}."
+            )
+        total = _row_totals(laws, laws.sum(axis=1))
+        laws /= total[:, None]
+        laws.setflags(write=False)
+        object.__setattr__(self, "matrix", laws)
+        object.__setattr__(self, "support", records)
+
+    @classmethod
+    def from_mechanism(
+        cls,
+        mechanism: ChoiceMechanism,
+        support: Sequence[Hashable],
+        *,
+        query: Callable[[Any], Any] | None = None,
+    ) -> Channel:
+        """Tabulate a mechanism with finitely many outputs.
+
+        Parameters
+        ----------
+        mechanism : ChoiceMechanism
+            Its `pmf` is called once per record.
+        support : sequence of hashable
+            The records.
+        query : callable, optional
+            From a record to what the mechanism is given, such as the scores of the
+            candidates or the sensitive attribute; the record itself by default.
+
+        Examples
+        --------
+        >>> from undertow.mechanisms import RandomizedResponse
+        >>> channel = Channel.from_mechanism(RandomizedResponse("ab", 1), "ab")
+        >>> channel.matrix.round(4).tolist()
+        [[0.7311, 0.2689], [0.2689, 0.7311]]
+        """
+        given = [record if query is None else query(record) for record in support]
+        return cls([mechanism.pmf(value) for value in given], support)
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return len(self.matrix)
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return int(self.matrix.shape[1])
+
+    def blocks(self, width: int) -> Iterator[Floats]:
+        """Hand out the columns, `width` at a time."""
+        for start in range(0, self.outputs, check_count(width, "width")):
+            yield self.matrix[:, start : start + width]
+
+    def post_process(self, kernel: ArrayLike) -> Channel:
+        """Return the channel whose output is passed through another.
+
+        Parameters
+        ----------
+        kernel : array_like of shape (outputs, new outputs)
+            One law over the new outputs for each old one.
+        """
+        return Channel(self.matrix @ Channel(kernel).matrix, self.support)
+
+    def merged(self) -> Channel:
+        """Merge outputs with proportional columns: they say the same of the target.
+
+        Notes
+        -----
+        Columns are merged if they are equal once scaled to a largest entry of 1, as
+        floats; columns without mass are dropped. No posterior changes, so neither does
+        any risk.
+
+        Examples
+        --------
+        >>> Channel([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]]).merged().outputs
+        1
+        """
+        seen = self.matrix[:, self.matrix.max(axis=0) > 0]
+        shapes = seen / seen.max(axis=0)
+        _, kinds = np.unique(shapes, axis=1, return_inverse=True)
+        kinds = kinds.reshape(-1)
+        added = np.zeros((int(kinds.max()) + 1, self.size))
+        np.add.at(added, kinds, seen.T)
+        return Channel(added.T, self.support)
+
+    def __repr__(self) -> str:
+        return f"Channel({self.size} records, {self.outputs} outputs)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelStream:
+    """A channel handed out in blocks of columns, never held as a whole.
+
+    Parameters
+    ----------
+    source : callable
+        Without arguments; returns an iterable of arrays of shape (size, any), which
+        together are the columns. Called once per computation.
+    size : int
+        Number of records.
+    support : tuple of hashable, optional
+        The records of the rows.
+
+    Notes
+    -----
+    That rows sum to 1 can only be checked at the end: a stream that falls short by more
+    than 1e-9 is refused then, and what is missing below that is added to the risk.
+
+    Examples
+    --------
+    >>> stream = ChannelStream(lambda: ([[t], [1 - t]] for t in (0.25, 0.75)), 2)
+    >>> [block.tolist() for block in stream.blocks(1)]
+    [[[0.25], [0.75]], [[0.75], [0.25]]]
+    """
+
+    source: Callable[[], Iterable[ArrayLike]]
+    size: int
+    support: tuple[Hashable, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_count(self.size, "size")
+        if self.support is not None and len(self.support) != self.size:
+            raise MismatchError(
+                f"support must hold {self.size} records, got {len(self.support)}."
+            )
+
+    def blocks(self, width: int) -> Iterator[Floats]:
+        """Hand out the columns, at most `width` at a time, and check the row sums."""
+        step, total = check_count(width, "width"), np.zeros(self.size)
+        for given in self.source():
+            block = np.asarray(given, dtype=np.float64)
+            if block.ndim != 2 or len(block) != self.size:
+                raise ModelError(
+                    f"a block must have {self.size} rows, got shape {block.shape}."
+                )
+            total += _row_totals(block, block.sum(axis=1), whole=False)
+            for start in range(0, block.shape[1], step):
+                yield block[:, start : start + step]
+        _row_totals(total[:, None], total)
+
+
+def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStream:
+    """Read a channel on the given records from a channel or a finite mechanism.
+
+    Parameters
+    ----------
+    source : Channel, ChannelStream, ChannelSource or ChoiceMechanism
+        A mechanism is tabulated on `support`.
+    support : sequence of hashable
+        The records of the threat.
+
+    Raises
+    ------
+    MismatchError
+        If a channel is on other records, or on another number of them.
+    NotApplicable
+        If a mechanism has infinitely many outputs.
+    """
+    if isinstance(source, ChannelSource):
+        source = source.channel(support)
+    elif isinstance(source, ChoiceMechanism):
+        source = Channel.from_mechanism(source, support)
+    if not isinstance(source, Channel | ChannelStream):
+        raise NotApplicable(
+            "a finite channel must be a Channel or a mechanism with finitely many "
+            f"outputs, got {type(source).__name__}; tabulate it, or use the engine for "
+            "one-dimensional outputs or simulation."
+        )
+    if source.size != len(support):
+        raise MismatchError(
+            f"the channel must have a row for each of the {len(support)} records, got "
+            f"{source.size}."
+        )
+    if source.support is not None and source.support != tuple(support):
+        raise MismatchError(
+            "the channel must be on the records of the threat, in their order, got "
+            "others."
+        )
+    return source
+
+
+def _row_totals(laws: Floats, total: Floats, *, whole: bool = True) -> Floats:
+    least = float(laws.min()) if laws.size else 0.0
+    gap = float(np.abs(total - 1.0).max()) if whole else 0.0
+    if not (least >= 0 and gap <= _TOLERANCE) or not math.isfinite(float(total.max())):
+        raise ModelError(
+            "every row must be non-negative and sum to 1, got a least entry of "
+            f"{least} and a sum that is off by {gap}."
+        )
+    return total

@@ -1,0 +1,283 @@
+r"""The exact risk of a finite channel: the best advantage and the best success.
+
+.. math:: \mathrm{RAD}^* = \sum_\theta \sum_z \max_{g} \sum_{x :\, a(x) = z,\,
+   \ell(g, x) \le \eta} \pi_x \, (p(\theta \mid x) - p(\theta))
+
+One pass over the columns: O(m) per output for exact or attribute success, for full
+knowledge and on a line; otherwise one addition per hit of a guess on a truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.errors import NotApplicable
+from undertow.privacy.result import Bound, Witness
+from undertow.risk._sets import HitSets
+from undertow.risk.channel import Channel, ChannelStream, as_channel
+from undertow.risk.threat import Threat
+
+__all__ = ["WORK_LIMIT", "Risk", "advantage", "success_rate"]
+
+WORK_LIMIT = 4 * 10**12
+"""Additions beyond which the exact engine refuses: minutes of one core."""
+
+Floats = NDArray[np.float64]
+
+# Entries of the arrays held at a time.
+_ENTRIES = 1 << 22
+_UNIT = 2.0**-53
+_UNCHECKED = ("the target is independent of the other records", "the prior is public")
+
+
+@dataclass(frozen=True, slots=True)
+class Risk(Bound):
+    """A proved risk under a stated threat.
+
+    Parameters
+    ----------
+    value, theorem, unchecked, checked, quantity, witness, tight
+        As in :class:`~undertow.privacy.Bound`; `tight` says that an attack attains it.
+    threat : str
+        The threat in words.
+    ceiling : float
+        The largest value any mechanism can have under this threat.
+    baseline : float
+        What an attacker reaches without looking at the output.
+    """
+
+    quantity: str = "advantage"
+    threat: str = ""
+    ceiling: float = 1.0
+    baseline: float = 0.0
+
+    def __post_init__(self) -> None:
+        Bound.__post_init__(self)
+        if not 0 <= self.value <= 1:
+            raise ValueError(f"a risk must be in [0, 1], got {self.value}.")
+
+    @property
+    def share(self) -> float:
+        """The value as a share of its ceiling: the normalised advantage."""
+        return self.value / self.ceiling if self.ceiling > 0 else 0.0
+
+
+def advantage(source: Any, threat: Threat) -> Risk:
+    r"""Compute the reconstruction advantage of the best attack on a finite channel.
+
+    .. math:: \mathrm{RAD}^* = \sum_\theta \sum_z \max_{g} \sum_{x :\, a(x) = z,\,
+       \ell(g, x) \le \eta} \pi_x \, (p(\theta \mid x) - p(\theta))
+
+    Parameters
+    ----------
+    source : Channel, ChannelStream or mechanism with finitely many outputs
+        The law of everything that is released, for each record.
+    threat : Threat
+        Prior, success rule and knowledge.
+
+    Returns
+    -------
+    Risk
+        The exact value, raised by a bound on its rounding: about m units of
+        :math:`2^{-50}`.
+
+    Raises
+    ------
+    NotApplicable
+        If more than `WORK_LIMIT` additions are needed, or `source` is not finite.
+
+    Notes
+    -----
+    Theorem 5.3 of [1]_, attained by Algorithm 1 (Corollary 5.9), so the value is a
+    guarantee and an attack at once. Membership, attribute and reconstruction attacks
+    are the same formula. Departures from the source: Equation 5.12 sums over the truths
+    hit by a guess, Equation 5.10 needs a guess that misses the target, and Equation
+    5.13 holds for exact success only; the general formula is used throughout. Checked:
+    probability laws, matching records. Not checkable: independent records, a public
+    prior, and that the channel is what runs. Sums over all possible truths vanish
+    identically and are taken as zero.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> P = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
+    >>> prior = Prior(3, [0.5, 0.3, 0.2])
+    >>> round(advantage(P, Threat.reconstruction(prior)).value, 9)
+    0.242
+    >>> round(advantage(P, Threat.membership(prior)).value, 9)
+    0.248
+    """
+    plan = _Plan.of(threat)
+    total, error = plan.fold(as_channel(source, threat.support), _gains)
+    ceiling = threat.ceiling
+    return Risk(
+        # Ignoring the output gives 0, so a negative sum is rounding.
+        min(max(0.0, total) + error, ceiling) if plan.matters else 0.0,
+        "thesis, Theorem 5.3",
+        _UNCHECKED,
+        ("rows are probability laws", "records of channel and threat agree"),
+        witness=Witness(
+            "adversary", "the guess of largest gain, posterior minus prior"
+        ),
+        tight=True,
+        threat=threat.summary,
+        ceiling=ceiling,
+    )
+
+
+def success_rate(source: Any, threat: Threat) -> Risk:
+    r"""Compute the success probability of the best guess: Bayes vulnerability.
+
+    .. math:: \sum_\theta \sum_z \max_{g} \sum_{x :\, a(x) = z,\, \ell(g, x) \le \eta}
+       \pi_x \, p(\theta \mid x)
+
+    Parameters
+    ----------
+    source : Channel, ChannelStream or mechanism with finitely many outputs
+        The law of everything that is released, for each record.
+    threat : Threat
+        Prior, success rule and knowledge.
+
+    Returns
+    -------
+    Risk
+        The exact probability, raised by a bound on its rounding; its `baseline` is the
+        best success without the output.
+
+    Notes
+    -----
+    A success probability is not a risk: the attack that always names a known record
+    succeeds with probability 1 and learns nothing. Definition 2.18 of [1]_ has no
+    knowledge; see :func:`~undertow.risk.rero.reconstruction_robustness` for that. The
+    attack that attains this value maximises the posterior, not its gain over the prior,
+    and its advantage may be zero.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> P = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
+    >>> round(success_rate(P, Threat(Prior(3, [0.5, 0.3, 0.2]))).value, 9)
+    0.59
+    """
+    plan = _Plan.of(threat)
+    total, error = plan.fold(as_channel(source, threat.support), _joint)
+    return Risk(
+        min(1.0, total + error),
+        "Bayes vulnerability",
+        _UNCHECKED,
+        ("rows are probability laws", "records of channel and threat agree"),
+        "success",
+        Witness("adversary", "the guess of largest posterior"),
+        True,
+        threat=threat.summary,
+        baseline=threat.informed_guess,
+    )
+
+
+def _gains(block: Floats, pmf: Floats) -> Floats:
+    """Return pi_x w(theta, x); exactly zero where an output says nothing."""
+    gains: Floats = pmf[:, None] * (block - pmf @ block)
+    possible = block[pmf > 0]
+    gains[:, possible.max(axis=0) == possible.min(axis=0)] = 0.0
+    return gains
+
+
+def _joint(block: Floats, pmf: Floats) -> Floats:
+    """Return the probability of a record together with an output."""
+    return np.asarray(pmf[:, None] * block)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """The fibres of a threat: single records, and larger ones with their hit sets."""
+
+    threat: Threat
+    singles: NDArray[np.intp]
+    deniable: NDArray[np.bool_]  # of each single: may the answer be no?
+    groups: tuple[tuple[NDArray[np.intp], HitSets], ...]
+
+    @classmethod
+    def of(cls, threat: Threat) -> _Plan:
+        fibres, support = threat.fibres, threat.support
+        singles = np.array([f[0] for f in fibres if len(f) == 1], dtype=np.intp)
+        several = [fibre for fibre in fibres if len(fibre) > 1]
+        sets = threat.success.sets(support, several)
+        missed = threat.success.missed(support) | threat.abstain
+        groups = tuple(zip(several, sets, strict=True))
+        return cls(threat, singles, missed[singles], groups)
+
+    @property
+    def whole(self) -> bool:
+        """Whether one fibre holds every record."""
+        return len(self.groups) == 1 and not len(self.singles)
+
+    @property
+    def matters(self) -> bool:
+        """Whether guesses differ: if all hit the same truths, nothing is gained."""
+        if self.whole:
+            sets = self.groups[0][1]
+            return bool(((sets.sizes > 0) & ~sets.full).any())
+        if len(self.threat.prior) == 1:
+            return False
+        partial = any(not sets.full.all() for _, sets in self.groups)
+        return partial or bool(self.deniable.any()) or self.threat.abstain
+
+    def fold(
+        self,
+        channel: Channel | ChannelStream,
+        weigh: Callable[[Floats, Floats], Floats],
+    ) -> tuple[float, float]:
+        """Sum the best guesses over all outputs; return the sum and its error."""
+        size, pmf = len(self.threat.prior), self.threat.prior.pmf
+        self._require_feasible(channel)
+        widest = max([size, *(len(sets.sizes) for _, sets in self.groups)])
+        parts: list[float] = []
+        told, mass = 0.0, np.zeros(size)
+        for block in channel.blocks(max(1, _ENTRIES // widest)):
+            weights = weigh(block, pmf)
+            informative = np.any(weights != 0, axis=0)
+            told += float((pmf @ block)[informative].sum())
+            mass += block.sum(axis=1)
+            parts += self._best(weights, centred=weigh is _gains).tolist()
+        rounding = (8 * size + 64) * _UNIT * min(1.0, told)
+        short = (
+            float(np.abs(mass - 1.0).max()) if isinstance(channel, ChannelStream) else 0
+        )
+        return math.fsum(parts), rounding + 2 * short
+
+    def _best(self, weights: Floats, *, centred: bool) -> Floats:
+        alone = weights[self.singles]
+        best = np.where(self.deniable[:, None], np.maximum(alone, 0.0), alone).sum(0)
+        for fibre, sets in self.groups:
+            sums = sets.sums(weights[fibre])
+            if centred and self.whole:
+                sums[sets.full] = 0.0  # the gains of all records cancel
+            top = sums.max(axis=0)
+            best += np.maximum(top, 0.0) if self.threat.abstain else top
+        return np.asarray(best)
+
+    def _require_feasible(self, channel: Channel | ChannelStream) -> None:
+        work = len(self.singles) + sum(sets.work for _, sets in self.groups)
+        columns = channel.outputs if isinstance(channel, Channel) else 1
+        if work * columns > WORK_LIMIT:
+            raise NotApplicable(
+                f"the exact engine must need at most {WORK_LIMIT:.0e} additions, got "
+                f"{work * columns:.1e}; merge outputs, or use the bound by total "
+                "variation, which needs no sum over guesses."
+            )

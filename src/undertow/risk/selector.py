@@ -1,0 +1,309 @@
+r"""Which bound to use: every row of the table, the least value, and why others fail.
+
+Each row needs a kind of guarantee and some hypotheses on the threat. A row whose
+hypotheses fail is listed with the reason and never computed: without that, bounds for
+an attacker who knows nothing would be quoted against one who knows the record.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from undertow._validate import check_probability
+from undertow.errors import AssumptionError
+from undertow.privacy import (
+    Approx,
+    Bound,
+    Calibration,
+    Loss,
+    Pure,
+    TradeOff,
+    to_plain,
+)
+from undertow.risk.bounds import Baselines, ThreatLike, success_bound
+from undertow.risk.bounds._parts import BARE, calibrated_epsilon
+from undertow.risk.bounds._table import RULES, Guarantee, Rule
+from undertow.risk.exact import advantage
+from undertow.risk.threat import Threat
+
+__all__ = [
+    "BoundReport",
+    "BoundRow",
+    "best_bound",
+    "best_success_bound",
+    "calibrate_black_box",
+    "named_bound",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRow:
+    """One row of the table: its value where it applies, or the reason why not."""
+
+    name: str
+    applies: bool
+    reason: str
+    bound: Bound | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The bound on the advantage, or None where the row does not apply."""
+        return None if self.bound is None else self.bound.value
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReport:
+    """The best bound and the whole table.
+
+    Parameters
+    ----------
+    best : Bound
+        The exact advantage where it is known, else the least of the rows that apply.
+    name : str
+        The row it comes from.
+    rows : tuple of BoundRow
+        All rows, in the order of the table.
+    """
+
+    best: Bound
+    name: str
+    rows: tuple[BoundRow, ...]
+
+    @property
+    def value(self) -> float:
+        """The best bound on the advantage."""
+        return self.best.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, ready for JSON."""
+        rows = [
+            {"name": r.name, "applies": r.applies, "reason": r.reason, "value": r.value}
+            for r in self.rows
+        ]
+        return {"best": to_plain(self.best), "name": self.name, "rows": to_plain(rows)}
+
+
+def best_bound(
+    guarantee: Guarantee, threat: ThreatLike | Baselines, *, source: Any = None
+) -> BoundReport:
+    """Compute every bound on the advantage that applies, and the least of them.
+
+    Parameters
+    ----------
+    guarantee : Loss, TradeOff or float
+        What the mechanism promises for replacing a record; a number is its total
+        variation.
+    threat : Threat or Baselines
+        Whom it is promised against.
+    source : Channel or mechanism with finitely many outputs, optional
+        The output law, where it is known; adds the exact advantage, which is then the
+        best whatever the guarantee claims. Needs a Threat.
+
+    Returns
+    -------
+    BoundReport
+        The exact advantage if it is known, else the least bound; its row, and all rows
+        with value or reason.
+
+    Raises
+    ------
+    TypeError
+        For a guarantee of another kind, or a `source` without a Threat.
+
+    Notes
+    -----
+    Table 5.1 of [1]_ with the sharpenings of the page "Bounds on the advantage". A row
+    below the exact advantage (Theorem 5.3) shows that the guarantee is false. Not
+    checkable: independent records.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Threat
+    >>> report = best_bound(Approx(1, "1e-5"), Threat(Prior.uniform(10)))
+    >>> report.name, round(report.value, 6)
+    ('uniform guess', 0.131977)
+    """
+    known = _baselines(threat)
+    _check_kind(guarantee)
+    exact = _UNKNOWN_LAW if source is None else _exact_row(source, threat)
+    rows = [*(_row(rule, guarantee, known) for rule in RULES), exact]
+    best = exact if exact.applies else min(rows, key=_value)
+    assert best.bound is not None
+    return BoundReport(best.bound, best.name, tuple(rows))
+
+
+def named_bound(
+    guarantee: Guarantee, threat: ThreatLike | Baselines, *, name: str
+) -> Bound:
+    """Return the bound of one row, or refuse with the reason.
+
+    Parameters
+    ----------
+    guarantee, threat
+        As for :func:`best_bound`.
+    name : str
+        Name of the row.
+
+    Raises
+    ------
+    AssumptionError
+        If the row does not apply, such as every row that needs an attacker without
+        knowledge when he has some.
+
+    Examples
+    --------
+    >>> from undertow.risk.bounds import Baselines
+    >>> named_bound(Pure(1), Baselines(0.1, 0.1, 0.1), name="baselines").theorem
+    'Proposition 5.13'
+    """
+    rules = {rule.name: rule for rule in RULES}
+    if name not in rules:
+        raise ValueError(f"name must be one of {sorted(rules)}, got {name!r}.")
+    known = _baselines(threat)
+    _check_kind(guarantee)
+    row = _row(rules[name], guarantee, known)
+    if row.bound is None:
+        raise AssumptionError(
+            f"the row {name!r} does not apply: it {row.reason}; use best_bound, which "
+            "takes the rows that do."
+        )
+    return row.bound
+
+
+def best_success_bound(
+    guarantee: Loss | TradeOff, threat: ThreatLike | Baselines
+) -> Bound:
+    """Bound the success of reconstruction against a threat without knowledge.
+
+    Raises
+    ------
+    AssumptionError
+        If the attacker knows anything of the target: the bounds are false then.
+
+    Examples
+    --------
+    >>> from undertow.risk.bounds import Baselines
+    >>> round(best_success_bound(Pure(1), Baselines(0.1, 0.1, 0.1)).value, 6)
+    0.271828
+    """
+    known = _baselines(threat)
+    return success_bound(
+        guarantee, best_guess=known.best_guess, knowledge=known.knowledge
+    )
+
+
+def calibrate_black_box(
+    target: float, threat: ThreatLike | Baselines, *, delta: float = 0.0
+) -> Calibration:
+    """Return the largest epsilon whose best bound stays within a target.
+
+    Parameters
+    ----------
+    target : float
+        The advantage allowed, in (0, 1].
+    threat : Threat or Baselines
+        Whom the promise is against.
+    delta : float, optional
+        Of the approximate guarantee; 0 for pure DP.
+
+    Returns
+    -------
+    Calibration
+        Rounded down, the bound evaluated at it; infinite where the target is not below
+        the largest advantage there is.
+
+    Raises
+    ------
+    InfeasibleTarget
+        If every bound passes the target at epsilon 0.
+
+    Notes
+    -----
+    Holds for every mechanism with the guarantee; one whose output law is known allows
+    more. Each row grows with epsilon, and so does their least. Shown digits should be
+    cut, not rounded: 4.720592 is 4.7205.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Threat
+    >>> cells = Prior.uniform(1000)
+    >>> round(calibrate_black_box(0.1, Threat(cells)).value, 6)
+    4.720592
+    >>> round(calibrate_black_box(0.1, Threat.membership(cells)).value, 6)
+    0.401341
+    """
+    known, lost = _baselines(threat), check_probability(delta, "delta")
+    ceiling = 1.0 - known.collision
+
+    def bound(epsilon: float) -> Bound:
+        if epsilon == math.inf:
+            return Bound(ceiling, "total disclosure", BARE, quantity="advantage")
+        loss = Approx(epsilon, lost) if lost else Pure(epsilon)
+        return best_bound(loss, known).best
+
+    return calibrated_epsilon(target, bound, ceiling=ceiling)
+
+
+_UNKNOWN_LAW = BoundRow(
+    "exact advantage",
+    False,
+    "needs the output law of the mechanism; use undertow.risk.advantage",
+)
+
+
+def _row(rule: Rule, guarantee: Guarantee, threat: Baselines) -> BoundRow:
+    obstacle = rule.obstacle(guarantee, threat)
+    if obstacle is not None:
+        return BoundRow(rule.name, False, obstacle)
+    bound = rule.compute(guarantee, threat)
+    met = ("a suitable guarantee", *rule.needs)
+    checked = (*bound.checked, *rule.needs)
+    trusted = tuple(h for h in bound.unchecked if h in BARE)
+    stated = Bound(
+        bound.value,
+        bound.theorem,
+        trusted,
+        checked,
+        "advantage",
+        bound.witness,
+        bound.tight,
+    )
+    return BoundRow(rule.name, True, f"has {', '.join(met)}", stated)
+
+
+def _exact_row(source: Any, threat: ThreatLike | Baselines) -> BoundRow:
+    if not isinstance(threat, Threat):
+        raise TypeError(
+            "threat must be a Threat for the exact advantage, got "
+            f"{type(threat).__name__}; leave source out."
+        )
+    return BoundRow(
+        "exact advantage", True, "has the output law", advantage(source, threat)
+    )
+
+
+def _value(row: BoundRow) -> float:
+    return math.inf if row.bound is None else row.bound.value
+
+
+def _baselines(threat: ThreatLike | Baselines) -> Baselines:
+    return threat if isinstance(threat, Baselines) else Baselines.of(threat)
+
+
+def _check_kind(guarantee: Guarantee) -> None:
+    if isinstance(guarantee, bool) or not isinstance(
+        guarantee, Loss | TradeOff | float | int
+    ):
+        raise TypeError(
+            "guarantee must be a Loss, a TradeOff or a total variation, got "
+            f"{type(guarantee).__name__}; for a mechanism use undertow.risk.advantage."
+        )
