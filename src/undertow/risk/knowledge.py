@@ -8,7 +8,7 @@ records that share its value are a *fibre* of the map.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class Knowledge:
     """
 
     summary: str
-    rule: Callable[[Sequence[Any]], Sequence[Hashable]]
+    rule: Callable[[Sequence[Any]], Sequence[Hashable]] = field(repr=False)
 
     @classmethod
     def none(cls) -> Knowledge:
