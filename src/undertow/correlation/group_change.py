@@ -53,9 +53,21 @@ def group_change(model: Model, query: Query) -> float | None:
     if isinstance(query, LinearQuery):
         weight = _weight_of_group(model, query, group)
         return round_down(weight * _range_of_record(model, query))
+    if isinstance(query, CountQuery) and _counts_all_or_none(model, query):
+        return 0.0
     if isinstance(query, AnyQuery | CountQuery):
         return round_down(group * Fraction(query.sensitivity(model)))
     return None
+
+
+def _counts_all_or_none(model: Model, query: CountQuery) -> bool:
+    """Whether no change of a record moves the count, where the states are known."""
+    if model.value_range is None:
+        return False
+    # Models of states number them from 0; genotypes are their three dosages.
+    states = getattr(model, "states", 3)
+    counted = query.states & frozenset(range(states))
+    return len(counted) in (0, states)
 
 
 def _table_change(table: JointTable, query: CountQuery | LinearQuery) -> float:

@@ -6,14 +6,17 @@ Three forms: cells of a partition, runs on a line, and rows of a matrix.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-__all__ = ["CellSets", "HitSets", "RowSets", "RunSets"]
+from undertow.privacy.exact import exact
+
+__all__ = ["CellSets", "HitSets", "RowSets", "RunSets", "whole_units"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -22,6 +25,8 @@ Indices = NDArray[np.intp]
 _SPARSE_SHARE = 0.1
 # Rows of a dense matrix turned into floats at a time.
 _ROWS = 1024
+# Whole numbers below this have exact differences as floats.
+_WHOLE = 2**52
 
 
 class HitSets(ABC):
@@ -95,6 +100,8 @@ class CellSets(HitSets):
             return added
         ones = np.ones(self.width)
         shape = (len(self.sizes), self.width)
+        from scipy import sparse
+
         matrix = sparse.csr_array((ones, (self._cell, np.arange(self.width))), shape)
         return np.asarray(matrix @ weights)
 
@@ -145,6 +152,29 @@ class RunSets(HitSets):
         return self.width + len(self.sizes)
 
 
+def whole_units(places: Floats, eta: float) -> tuple[Floats, float]:
+    """Return places and `eta` in a unit that makes all of them whole, if there is one.
+
+    Numbers are read as the decimals they are written as, so that 0.8 and 0.6 are 0.2
+    apart; a hit lost by rounding would understate the risk. Where no unit keeps them
+    below 2^52 they come back as they are.
+
+    Examples
+    --------
+    >>> whole_units(np.array([0.6, 0.8]), 0.2)
+    (array([3., 4.]), 1.0)
+    """
+    if not math.isfinite(eta):
+        return places, eta
+    numbers = [Fraction(exact(abs(v))) for v in (*places.tolist(), eta)]
+    unit = math.lcm(*(number.denominator for number in numbers))
+    if max(numbers) * unit >= _WHOLE:
+        return places, eta
+    signs = np.sign(places)
+    whole = np.array([float(number * unit) for number in numbers])
+    return np.asarray(signs * whole[:-1]), float(whole[-1])
+
+
 def _ends(line: Floats, guesses: Floats, eta: float) -> tuple[Indices, Indices]:
     """Return the first and past-the-last place with ``abs(truth - guess) <= eta``.
 
@@ -192,6 +222,8 @@ class RowSets(HitSets):
         self._few = int(self.sizes.sum()) < _SPARSE_SHARE * rows.size
         self._matrix: Any = rows
         if self._few:
+            from scipy import sparse
+
             self._matrix = sparse.csr_array(rows, dtype=np.float64)
 
     @property

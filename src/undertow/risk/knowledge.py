@@ -88,8 +88,8 @@ class Knowledge:
         >>> Knowledge.from_labels([7, 7, 1]).labels("abc").tolist()
         [0, 0, 1]
         """
-        listed = values.tolist() if isinstance(values, np.ndarray) else values
-        known: tuple[Hashable, ...] = tuple(listed)  # type: ignore[arg-type]
+        listed: Any = values.tolist() if isinstance(values, np.ndarray) else values
+        known: tuple[Hashable, ...] = tuple(listed)
         return cls(summary, lambda support: known)
 
     def labels(self, support: Sequence[Any]) -> NDArray[np.intp]:

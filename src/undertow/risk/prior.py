@@ -234,10 +234,8 @@ def estimate_collision(counts: ArrayLike, *, confidence: float = 0.95) -> Estima
 
 
 def _records(support: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
-    if isinstance(support, int) and not isinstance(support, bool):
-        records: tuple[Hashable, ...] = tuple(range(support))
-    else:
-        records = tuple(support)  # type: ignore[arg-type]
+    listed = range(support) if isinstance(support, int) else support
+    records: tuple[Hashable, ...] = tuple(listed)
     if not records or len(set(records)) != len(records):
         raise ModelError(
             "support must hold at least one record, all different, got "

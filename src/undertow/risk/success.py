@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_non_negative
 from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.risk._sets import CellSets, HitSets, RowSets, RunSets
+from undertow.risk._sets import CellSets, HitSets, RowSets, RunSets, whole_units
 
 __all__ = ["Success"]
 
@@ -105,8 +105,9 @@ class Success(ABC):
 
         Notes
         -----
-        Errors are compared as floats: where coordinates are not exact, give `eta` a
-        slack, since a hit that is lost by rounding understates the risk.
+        ``"absolute"`` reads numbers as the decimals they are written as, so that 0.8
+        and 0.6 are within 0.2. A distance of your own is compared as a float: give
+        `eta` a slack, since a hit that is lost by rounding understates the risk.
 
         Examples
         --------
@@ -237,19 +238,22 @@ class _Line(Success):
             )
         return line
 
+    def _measured(self, support: Records) -> tuple[NDArray[np.float64], float]:
+        return whole_units(self._places(support), self._eta)
+
     def sets(self, support: Records, fibres: Sequence[Indices]) -> tuple[HitSets, ...]:
-        line = self._places(support)
-        return tuple(RunSets(line[fibre], line, self._eta) for fibre in fibres)
+        line, eta = self._measured(support)
+        return tuple(RunSets(line[fibre], line, eta) for fibre in fibres)
 
     def missed(self, support: Records) -> Bools:
-        line = self._places(support)
+        line, eta = self._measured(support)
         truths = line[: len(support)]
         furthest = np.maximum(np.abs(truths - line.max()), np.abs(truths - line.min()))
-        return np.asarray(furthest > self._eta)
+        return np.asarray(furthest > eta)
 
     def hits(self, support: Records, *, guesses: Indices, truths: Indices) -> Bools:
-        line = self._places(support)
-        return np.asarray(np.abs(line[truths] - line[guesses]) <= self._eta)
+        line, eta = self._measured(support)
+        return np.asarray(np.abs(line[truths] - line[guesses]) <= eta)
 
 
 class _Matrix(Success):

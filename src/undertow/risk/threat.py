@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._numeric import inflate
+from undertow._validate import check_choice
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
 from undertow.risk.success import Success
@@ -118,8 +119,11 @@ class Threat:
         distance: Literal["absolute"] | Callable[[Any, Any], float] | ArrayLike,
     ) -> Threat:
         """Guess a place to within `eta`, by a distance or a table of distances."""
-        if isinstance(distance, str) or callable(distance):
-            return cls(prior, Success.within(distance, eta))  # type: ignore[arg-type]
+        if isinstance(distance, str):
+            check_choice(distance, "distance", choices=("absolute",))
+            return cls(prior, Success.within("absolute", eta))
+        if callable(distance):
+            return cls(prior, Success.within(distance, eta))
         return cls(prior, Success.hops(distance, eta))
 
     @property

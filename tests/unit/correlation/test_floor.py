@@ -18,6 +18,7 @@ from undertow.correlation.floor import (
     packing_beta,
     packing_floor,
 )
+from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,
@@ -208,3 +209,11 @@ def test_a_model_floor_is_silent_where_nothing_is_known():
     assert model_floor(model, 1.0, query=count, beta=1.0) is None
     median = LipschitzQuery(clip=(0, 1))
     assert model_floor(model, 1.0, query=median, beta=0.05) is None
+
+
+@pytest.mark.parametrize("states", [(0, 1), (5,)])
+def test_a_count_that_no_record_moves_has_no_floor_on_a_chain(states):
+    chain = MarkovChain([[0.9, 0.1], [0.2, 0.8]], length=50)
+    found = model_floor(chain, 1.0, query=CountQuery(states), beta=0.05)
+    assert not found
+    assert model_floor(chain, 1.0, query=CountQuery(), beta=0.05) > 0

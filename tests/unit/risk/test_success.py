@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -69,14 +71,14 @@ def test_a_sparse_table_adds_like_a_dense_one():
         assert table.work == (178 if eta == 1 else 59 * 60)
 
 
-def test_a_run_on_the_line_is_decided_by_the_rounded_difference():
+def test_a_run_on_the_line_is_decided_by_the_decimals():
     # As floats 0.8 - 0.6 exceeds 0.2, while 0.6 + 0.2 reaches 0.8.
     assert 0.8 - 0.6 > 0.2
     assert 0.6 + 0.2 >= 0.8
     rule = Success.within("absolute", 0.2)
     (sets,) = rule.sets([0.6, 0.8], [np.arange(2)])
-    assert sets.sizes.max() == 1
-    assert not rule.matrix([0.6, 0.8])[0, 1]
+    assert sets.sizes.max() == 2
+    assert rule.matrix([0.6, 0.8])[0, 1]
 
 
 @pytest.mark.parametrize("eta", [0.1, 0.2, 0.3, 0.7, 1.1])
@@ -151,3 +153,19 @@ def test_a_callable_distance_is_called_once_per_pair():
     rule.sets([1, 2, 3], [np.arange(3)])
     assert len(calls) == 9
     assert repr(rule) == "<Success: within 1>"
+
+
+def test_decimals_a_tenth_apart_are_a_tenth_apart():
+    """As floats 0.8 - 0.6 exceeds 0.2, and the lost hit would understate the risk."""
+    rule = Success.within("absolute", 0.2)
+    assert rule.matrix([0.6, 0.8, 1.1]).astype(int).tolist() == [
+        [1, 1, 0],
+        [1, 1, 0],
+        [0, 0, 1],
+    ]
+    assert Success.within("absolute", 0.3).matrix([-0.1, 0.2]).all()
+
+
+def test_numbers_without_a_common_unit_are_compared_as_they_are():
+    assert Success.within("absolute", 1e-9).matrix([1e-300, 1e9, -1e9]).sum() == 3
+    assert Success.within("absolute", math.inf).matrix([0.1, 1e9]).all()
