@@ -58,7 +58,9 @@ Sensitivity = Annotated[
 ]
 Clip = Annotated[
     str | None,
-    typer.Option(help="Interval the records are clipped to, as JSON '[low, high]'."),
+    typer.Option(
+        help="Interval the records are clipped to, as JSON, such as '[0, 100]'."
+    ),
 ]
 Transition = Annotated[
     str | None,

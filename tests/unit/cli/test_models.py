@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.command import invoke
 from undertow.cli.models import (
     blocks_model,
     gaussian_model,
@@ -214,3 +215,10 @@ def test_an_option_without_effect_is_refused(name, options, message):
 def test_a_sensitivity_is_positive(value):
     with pytest.raises(ValueError, match="sensitivity must be positive"):
         read_query("sum", sensitivity=value)
+
+
+@pytest.mark.parametrize("command", ["leak", "calibrate"])
+def test_the_help_shows_what_a_clip_interval_looks_like(command):
+    """A bracket before a letter would be taken for markup and disappear."""
+    result = invoke(command, "gaussian", "--help")
+    assert "[0, 100]" in " ".join(result.stdout.replace("│", " ").split())
