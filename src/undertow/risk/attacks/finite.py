@@ -1,0 +1,285 @@
+r"""Attacks on finite channels and local reports: optimal, Bayes, prior, report.
+
+Five ways to guess one record. Only the first is worth certifying; the others are the
+attacks of the literature, and each has an exact figure.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._validate import check_index
+from undertow.errors import MismatchError
+from undertow.mechanisms.local.base import LocalProtocol
+from undertow.risk.attacks.base import read_outputs
+from undertow.risk.channel import Channel, as_channel
+from undertow.risk.optimal import OptimalAttack
+from undertow.risk.threat import Threat
+
+__all__ = [
+    "OptimalGuess",
+    "PosteriorGuess",
+    "PriorGuess",
+    "ReportGuess",
+    "SupportGuess",
+]
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# Scores lie in [-1, 1]; closer ones count as equal.
+_TIE = 1e-12
+
+
+class _ScoreGuess(ABC):
+    """A guess of largest score, drawn uniformly among equals."""
+
+    __slots__ = ("_outputs", "threat")
+
+    def __init__(self, threat: Threat, outputs: int) -> None:
+        self.threat, self._outputs = threat, outputs
+
+    @abstractmethod
+    def choices(self, output: int, known: int) -> Indices:
+        """Return the guesses of largest score; only ``ABSTAIN`` to decline."""
+
+    def guess(
+        self, outputs: ArrayLike, known: int, *, rng: np.random.Generator
+    ) -> Indices:
+        """Draw a guess for each output; O(guesses) per distinct output."""
+        seen = read_outputs(outputs, self._outputs)
+        guesses = np.empty(len(seen), dtype=np.intp)
+        for output in np.unique(seen):
+            same = np.flatnonzero(seen == output)
+            guesses[same] = rng.choice(self.choices(int(output), known), len(same))
+        return guesses
+
+    def guess_law(self, outputs: ArrayLike, known: int) -> Floats:
+        """Return the law of the guess for each output; zeros where it declines."""
+        seen = read_outputs(outputs, self._outputs)
+        laws = np.zeros((len(seen), len(self.threat.guesses)))
+        for row, output in zip(laws, seen.tolist(), strict=True):
+            best = self.choices(output, known)
+            if best[0] >= 0:
+                row[best] = 1.0 / len(best)
+        return laws
+
+
+class OptimalGuess(_ScoreGuess):
+    """The attack of largest advantage: where the posterior gains most on the prior.
+
+    Parameters
+    ----------
+    source : Channel or mechanism with finitely many outputs
+        The law of the output for each record.
+    threat : Threat
+        Prior, success rule and knowledge.
+
+    Notes
+    -----
+    :class:`~undertow.risk.optimal.OptimalAttack` (thesis, Algorithm 1) on batches, ties
+    uniformly at random. It attains ``advantage(source, threat)``.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import RandomizedResponse
+    >>> from undertow.risk.prior import Prior
+    >>> threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
+    >>> attack = OptimalGuess(RandomizedResponse(3, "0.7"), threat)
+    >>> attack.guess([0, 1, 2], 0, rng=np.random.default_rng(0)).tolist()
+    [0, 1, 2]
+    """
+
+    __slots__ = ("_attack",)
+
+    def __init__(self, source: Any, threat: Threat) -> None:
+        self._attack = OptimalAttack(source, threat)
+        super().__init__(threat, self._attack.channel.outputs)
+
+    def choices(self, output: int, known: int) -> Indices:
+        """Return the guesses of largest gain."""
+        return self._attack.choices(output, known)
+
+
+class PosteriorGuess(_ScoreGuess):
+    """The attack of largest success: the guess of largest posterior (MAP).
+
+    Parameters
+    ----------
+    source : Channel or mechanism with finitely many outputs
+        The law of the output for each record.
+    threat : Threat
+        Prior, success rule and knowledge.
+
+    Notes
+    -----
+    Under a skewed prior it may always name the likeliest record: its advantage can be
+    zero where that of :class:`OptimalGuess` is not, so it audits too little.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import RandomizedResponse
+    >>> from undertow.risk.prior import Prior
+    >>> threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
+    >>> attack = PosteriorGuess(RandomizedResponse(3, "0.7"), threat)
+    >>> attack.guess([0, 1, 2], 0, rng=np.random.default_rng(0)).tolist()
+    [0, 1, 0]
+    """
+
+    __slots__ = ("_fibres", "_matrix", "_sets")
+
+    def __init__(self, source: Any, threat: Threat) -> None:
+        channel = as_channel(source, threat.support)
+        if not isinstance(channel, Channel):
+            raise MismatchError("source must be a Channel, got a stream of columns.")
+        super().__init__(threat, channel.outputs)
+        self._matrix, self._fibres = channel.matrix, threat.fibres
+        self._sets = threat.success.sets(threat.support, self._fibres)
+
+    def choices(self, output: int, known: int) -> Indices:
+        """Return the guesses of largest posterior."""
+        z = check_index(known, "known", size=len(self._fibres))
+        fibre, sets = self._fibres[z], self._sets[z]
+        joint = self.threat.prior.pmf[fibre] * self._matrix[fibre, output]
+        masses = sets.sums(joint[:, None])[sets.member, 0]
+        return np.flatnonzero(masses >= masses.max() * (1.0 - _TIE))
+
+
+class PriorGuess:
+    r"""The best guess that never looks at the output (Sauer, Attack 2).
+
+    Parameters
+    ----------
+    threat : Threat
+        Prior, success rule and knowledge.
+    informed : bool, optional
+        Whether the guess depends on what is known of the target, the default; else one
+        guess for everybody.
+
+    Notes
+    -----
+    Its success is ``threat.informed_guess``, or :math:`\kappa^+` uninformed, and its
+    advantage is 0 for every mechanism: it learns nothing from taking part. First of
+    equals.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> attack = PriorGuess(Threat(Prior(3, [0.2, 0.5, 0.3])))
+    >>> attack.guess(["any", "output"], 0, rng=np.random.default_rng(0)).tolist()
+    [1, 1]
+    """
+
+    __slots__ = ("_best", "threat")
+    deterministic: ClassVar[bool] = True
+
+    def __init__(self, threat: Threat, *, informed: bool = True) -> None:
+        pmf, fibres = threat.prior.pmf, threat.fibres
+        everyone = np.arange(len(pmf), dtype=np.intp)
+        groups = fibres if informed else (everyone,)
+        best = []
+        sets = threat.success.sets(threat.support, groups)
+        for group, hit in zip(groups, sets, strict=True):
+            best.append(int(hit.sums(pmf[group, None])[hit.member, 0].argmax()))
+        self.threat = threat
+        self._best = best if informed else best * len(fibres)
+
+    def guess(self, outputs: Any, known: int, *, rng: np.random.Generator) -> Indices:
+        """Return the same guess for every output."""
+        return np.full(len(outputs), self._answer(known), dtype=np.intp)
+
+    def _answer(self, known: int) -> int:
+        return self._best[check_index(known, "known", size=len(self._best))]
+
+
+class ReportGuess:
+    """The report itself as the guess (Sauer, Attack 1).
+
+    Parameters
+    ----------
+    threat : Threat
+        Prior, success rule and knowledge.
+    names : array_like of int, optional
+        The guess that each output stands for, of shape (outputs,); output i is guess i
+        by default.
+
+    Notes
+    -----
+    Optimal for the advantage against generalised randomised response, whatever the
+    prior, and against the exponential mechanism on a graph under a uniform prior; both
+    are proved on the page on practical attacks.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> attack = ReportGuess(Threat(Prior.uniform(3)))
+    >>> attack.guess([2, 0], 0, rng=np.random.default_rng(0)).tolist()
+    [2, 0]
+    """
+
+    __slots__ = ("_names", "threat")
+    deterministic: ClassVar[bool] = True
+
+    def __init__(self, threat: Threat, *, names: ArrayLike | None = None) -> None:
+        guesses = len(threat.guesses)
+        listed = np.arange(guesses) if names is None else names
+        self.threat = threat
+        self._names = read_outputs(listed, guesses)
+
+    def guess(
+        self, outputs: ArrayLike, known: int, *, rng: np.random.Generator
+    ) -> Indices:
+        """Return what each output stands for."""
+        return np.asarray(self._names[read_outputs(outputs, len(self._names))])
+
+
+class SupportGuess:
+    """A uniform category among those that a local report supports.
+
+    Parameters
+    ----------
+    protocol : LocalProtocol
+        Subset selection, unary encodings, histograms or local hashing; randomised
+        response too, where it is the report.
+
+    Notes
+    -----
+    Attacks 10, 11, 13 and 14 of [1]_, and 12 where the support of a report is the set
+    of likeliest categories. A report that supports nothing gets a uniform guess.
+    Its success under the uniform prior is ``protocol.attack_success()``.
+
+    References
+    ----------
+    .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*,
+       master's thesis, KIT, 2025, section 9.4.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms.local import SymmetricUnary
+    >>> attack = SupportGuess(SymmetricUnary(4, 1))
+    >>> attack.guess_law(np.array([[3], [0]], dtype=np.uint32), 0).tolist()
+    [[0.5, 0.5, 0.0, 0.0], [0.25, 0.25, 0.25, 0.25]]
+    """
+
+    __slots__ = ("protocol",)
+
+    def __init__(self, protocol: LocalProtocol) -> None:
+        if not isinstance(protocol, LocalProtocol):
+            raise TypeError(
+                f"protocol must be a LocalProtocol, got {type(protocol).__name__}."
+            )
+        self.protocol = protocol
+
+    def guess(self, outputs: Any, known: int, *, rng: np.random.Generator) -> Indices:
+        """Draw a guess for each report."""
+        return self.protocol.sample_guesses(outputs, rng=rng).astype(np.intp)
+
+    def guess_law(self, outputs: Any, known: int) -> Floats:
+        """Return the law of the guess for each report."""
+        table = self.protocol.support(outputs)
+        table = table | ~table.any(axis=1, keepdims=True)
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
