@@ -1,0 +1,317 @@
+r"""Several releases about the same target are one output: their joint transcript.
+
+Given the record, independent releases have the product of their laws; the attacker's
+marginal is the *mixture of the products*, never the product of the mixtures. Exact
+joint channels for finitely many outputs, and a sampler with likelihood for the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, xlogy
+
+from undertow._validate import check_count
+from undertow.errors import MismatchError, NotApplicable
+from undertow.risk._sampler import LikelihoodSource
+from undertow.risk.channel import Channel, ChannelStream, as_channel
+
+__all__ = [
+    "TRANSCRIPT_LIMIT",
+    "JointSampler",
+    "chain_channel",
+    "joint_channel",
+    "repeat_channel",
+]
+
+TRANSCRIPT_LIMIT = 10**10
+"""Most entries, records times outputs, of a joint channel."""
+
+Floats = NDArray[np.float64]
+
+# Entries held at a time; a joint channel that has no more is a matrix.
+_HELD = 1_000_000
+# Entries of a channel of multisets, and repetitions that logs still resolve.
+_MATRIX = 20_000_000
+_MOST_TIMES = 10_000
+
+
+def joint_channel(
+    *sources: Any, support: Sequence[Hashable]
+) -> Channel | ChannelStream:
+    r"""Return the channel of independent releases about the same target.
+
+    .. math:: p(\theta_1, \dots, \theta_T \mid x) = \prod_t p_t(\theta_t \mid x)
+
+    Parameters
+    ----------
+    *sources : Channel or mechanisms with finitely many outputs
+        The releases, each with fresh randomness.
+    support : sequence of hashable
+        The records.
+
+    Returns
+    -------
+    Channel or ChannelStream
+        The outputs are all tuples, the last release varying fastest; a matrix up to a
+        million entries, else a stream.
+
+    Raises
+    ------
+    NotApplicable
+        If the joint channel has more than `TRANSCRIPT_LIMIT` entries.
+
+    Notes
+    -----
+    Its exact advantage is that of an attacker who sees everything. There is no theorem
+    that composes exact advantages, and multiplying the marginals of the releases gives
+    a wrong marginal of the transcript: see the page on estimation. Not checkable: that
+    the releases are independent given the record. Cost: one entry per record and tuple.
+
+    Examples
+    --------
+    >>> from undertow.risk.exact import advantage
+    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Threat
+    >>> once = Channel([[0.75, 0.25], [0.25, 0.75]])
+    >>> joint = joint_channel(once, once, once, support=range(2))
+    >>> joint.size, round(advantage(joint, Threat(Prior.uniform(2))).value, 9)
+    (2, 0.34375)
+    """
+    if not sources:
+        raise ValueError("sources must hold at least one release, got none.")
+    channels = [_finite(source, support) for source in sources]
+    size, records = channels[0].size, tuple(support)
+    entries = size * math.prod(channel.outputs for channel in channels)
+    _require(entries)
+    cut = len(channels)
+    while cut > 1 and size * math.prod(c.outputs for c in channels[cut - 1 :]) <= _HELD:
+        cut -= 1
+    if entries <= _HELD:
+        return Channel(_product(channels), records)
+
+    def blocks() -> Iterator[Floats]:
+        tail = _product(channels[cut:]) if cut < len(channels) else np.ones((size, 1))
+        heads = [channel.matrix.T for channel in channels[:cut]]
+        for columns in itertools.product(*heads):
+            yield np.prod(columns, axis=0)[:, None] * tail
+
+    return ChannelStream(blocks, size, records)
+
+
+def repeat_channel(
+    source: Any, times: SupportsIndex, *, support: Sequence[Hashable]
+) -> Channel:
+    r"""Return the channel of the same release repeated, without regard to order.
+
+    .. math:: p(n_1, \dots, n_K \mid x) = \frac{T!}{n_1! \cdots n_K!}
+       \prod_k p(\theta_k \mid x)^{n_k}
+
+    Parameters
+    ----------
+    source : Channel or mechanism with finitely many outputs
+        One release.
+    times : int
+        Number T of repetitions with fresh randomness, at most 10000.
+    support : sequence of hashable
+        The records.
+
+    Returns
+    -------
+    Channel
+        One output for each multiset of T outputs, after outputs that say the same have
+        been merged; no risk changes by that, the numbering does.
+
+    Raises
+    ------
+    NotApplicable
+        If there are too many multisets, or too many repetitions.
+
+    Notes
+    -----
+    Orders of the same multiset have the same likelihood up to a factor, hence the same
+    posterior, so merging them is exact: :math:`\binom{T+K-1}{K-1}` outputs, not
+    :math:`K^T`. Entries are computed through logs, to a relative error of about
+    :math:`10^{-15}` times T.
+
+    Examples
+    --------
+    >>> repeat_channel(Channel([[0.75, 0.25], [0.25, 0.75]]), 10, support="ab").outputs
+    11
+    """
+    T = check_count(times, "times")
+    channel = _finite(source, support).merged()
+    K = channel.outputs
+    kinds = math.comb(T + K - 1, K - 1)
+    if T > _MOST_TIMES or kinds * max(K, channel.size) > _MATRIX:
+        raise NotApplicable(
+            f"times must be at most {_MOST_TIMES} and leave at most {_MATRIX} entries, "
+            f"got {T} times {K} outputs; use estimate_advantage with a JointSampler, "
+            "or a bound on the composition."
+        )
+    counts = _multisets(T, K)
+    ways = gammaln(T + 1) - gammaln(counts + 1).sum(axis=1)
+    logs = [xlogy(counts, law).sum(axis=1) + ways for law in channel.matrix]
+    return Channel(np.exp(logs), channel.support)
+
+
+def chain_channel(
+    first: Any,
+    then: Callable[[int], Any],
+    *,
+    support: Sequence[Hashable],
+) -> Channel | ChannelStream:
+    r"""Return the channel of two releases, the second chosen after seeing the first.
+
+    .. math:: p(\theta_1, \theta_2 \mid x) =
+       p(\theta_1 \mid x)\, p(\theta_2 \mid x, \theta_1)
+
+    Parameters
+    ----------
+    first : Channel or mechanism with finitely many outputs
+        The first release.
+    then : callable
+        From the number of its output to the second release: a Channel or a mechanism
+        with finitely many outputs. Called once per output and computation.
+    support : sequence of hashable
+        The records.
+
+    Returns
+    -------
+    Channel or ChannelStream
+        The outputs are pairs, by the first output and then by the second; a matrix up
+        to a million entries, else a stream. Chain again for more releases.
+
+    Raises
+    ------
+    NotApplicable
+        If the joint channel has more than `TRANSCRIPT_LIMIT` entries.
+
+    Examples
+    --------
+    Ask again, more loudly, only if the first answer was no:
+
+    >>> quiet = Channel([[0.6, 0.4], [0.4, 0.6]])
+    >>> loud = Channel([[0.9, 0.1], [0.1, 0.9]])
+    >>> nothing = Channel([[1.0], [1.0]])
+    >>> both = chain_channel(quiet, lambda seen: (loud, nothing)[seen], support="ab")
+    >>> both.matrix.round(2).tolist()
+    [[0.54, 0.06, 0.4], [0.04, 0.36, 0.6]]
+    """
+    start, records = _finite(first, support), tuple(support)
+    if not callable(then):
+        raise TypeError(f"then must be callable, got {type(then).__name__}.")
+
+    def blocks() -> Iterator[Floats]:
+        entries = 0
+        for seen, column in enumerate(start.matrix.T):
+            second = _finite(then(seen), records)
+            entries += second.matrix.size
+            _require(entries)
+            yield column[:, None] * second.matrix
+
+    held, entries = [], 0
+    for block in blocks():
+        held.append(block)
+        entries += block.size
+        if entries > _HELD:
+            return ChannelStream(blocks, start.size, records)
+    return Channel(np.concatenate(held, axis=1), records)
+
+
+class JointSampler:
+    """Independent releases about the same target, by simulation.
+
+    Parameters
+    ----------
+    *sources : LikelihoodSource
+        The releases, on the same records.
+
+    Notes
+    -----
+    An output is a tuple with one batch per release. The log likelihoods add up, which
+    is the likelihood of the whole transcript.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import LaplaceMechanism
+    >>> from undertow.risk.estimate import MechanismSampler
+    >>> once = MechanismSampler(LaplaceMechanism(1), [0.0, 1.0])
+    >>> JointSampler(once, once).log_likelihood(([0.0], [0.0])).round(3).tolist()
+    [[-1.386, -3.386]]
+    """
+
+    __slots__ = ("sources",)
+
+    def __init__(self, *sources: LikelihoodSource) -> None:
+        if not sources or not all(isinstance(s, LikelihoodSource) for s in sources):
+            raise TypeError(
+                "sources must be at least one object with methods sample and "
+                f"log_likelihood, got {len(sources)} of which not all are."
+            )
+        self.sources = sources
+
+    def sample(
+        self, record: int, size: int, *, rng: np.random.Generator
+    ) -> tuple[Any, ...]:
+        """Draw `size` outputs of every release."""
+        return tuple(source.sample(record, size, rng=rng) for source in self.sources)
+
+    def log_likelihood(self, outputs: tuple[Any, ...]) -> Floats:
+        """Return the log likelihood of each record given all releases."""
+        if len(outputs) != len(self.sources):
+            raise MismatchError(
+                f"outputs must hold one batch for each of the {len(self.sources)} "
+                f"releases, got {len(outputs)}."
+            )
+        parts = [
+            source.log_likelihood(seen)
+            for source, seen in zip(self.sources, outputs, strict=True)
+        ]
+        return np.asarray(np.sum(parts, axis=0))
+
+
+def _product(channels: Sequence[Channel]) -> Floats:
+    """Return the rows' Kronecker product, the last channel varying fastest."""
+    joint = np.ones((channels[0].size, 1))
+    for channel in channels:
+        wide = joint[:, :, None] * channel.matrix[:, None, :]
+        joint = wide.reshape(channel.size, -1)
+    return joint
+
+
+def _multisets(times: int, kinds: int) -> NDArray[np.int64]:
+    """List all counts of `kinds` outputs that add up to `times`: stars and bars."""
+    if kinds == 1:
+        return np.full((1, 1), times, dtype=np.int64)
+    places = times + kinds - 1
+    chosen = itertools.chain.from_iterable(
+        itertools.combinations(range(places), kinds - 1)
+    )
+    bars = np.fromiter(chosen, dtype=np.int64).reshape(-1, kinds - 1)
+    ends = np.full((len(bars), 1), places)
+    return np.diff(bars, axis=1, prepend=-1, append=ends) - 1
+
+
+def _finite(source: Any, support: Sequence[Hashable]) -> Channel:
+    channel = as_channel(source, support)
+    if not isinstance(channel, Channel):
+        raise NotApplicable(
+            "a release must be a Channel or a finite mechanism, got a stream of "
+            "columns; use estimate_advantage with a JointSampler."
+        )
+    return channel
+
+
+def _require(entries: int) -> None:
+    if entries > TRANSCRIPT_LIMIT:
+        raise NotApplicable(
+            f"a joint channel must have at most {TRANSCRIPT_LIMIT:.0e} entries, got "
+            f"{entries:.1e}; use repeat_channel for equal releases, or "
+            "estimate_advantage with a JointSampler."
+        )
