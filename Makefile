@@ -50,7 +50,7 @@ plain: ## check that a plain install (no extras) imports and composes
 oldest: ## run the unit tests with the oldest supported numpy and scipy
 	$(PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.11.*" \
-	  "typer==0.12.*" "rich==13.*" "click<8.2" matplotlib dp-accounting opendp riskcal \
+	  "typer==0.12.*" "rich==13.*" "click<8.2" matplotlib dp-accounting opendp riskcal scikit-learn \
 	  pytest pytest-xdist hypothesis mpmath jsonschema
 	.venv-oldest/bin/python -m pip install --quiet --no-deps .
 	.venv-oldest/bin/python -m pytest -q -n 2 -m "not slow and not data" tests/unit tests/published

@@ -13,7 +13,15 @@ import undertow
 ROOT = Path(undertow.__file__).parent
 
 # package -> packages it may import, besides itself and the shared small modules
-CORE = ["privacy", "spaces", "mechanisms", "composition", "correlation", "risk"]
+CORE = [
+    "privacy",
+    "spaces",
+    "mechanisms",
+    "composition",
+    "correlation",
+    "risk",
+    "audit",
+]
 ARROWS = {
     "privacy": [],
     "spaces": ["privacy"],
@@ -21,13 +29,14 @@ ARROWS = {
     "composition": CORE[:3],
     "correlation": CORE[:4],
     "risk": CORE[:5],
+    "audit": CORE[:6],
     "studies": CORE,
     "datasets": CORE,
     "plotting": [*CORE, "studies"],
     "cli": [*CORE, "studies", "datasets", "plotting"],
     "__main__": ["cli"],
 }
-SHARED = {"errors", "_validate", "_numeric", "_version"}
+SHARED = {"errors", "_arrays", "_validate", "_numeric", "_version"}
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 # The one optional backend of the core: imported inside its functions, on request.
 OPTIONAL = {"mechanisms/noise/opendp_backend.py": {"opendp"}}
