@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,17 @@ def _pick(
     return chosen
 
 
+def _people(sensitive: str) -> Callable[[Path | None], Any]:
+    def chosen(folder: Path | None) -> Any:
+        # Imputing on the real table needs scikit-learn; the stand-in needs nothing.
+        if folder is None or find_spec("sklearn") is None:
+            rng = np.random.default_rng(_STAND_IN_SEED)
+            return datasets.people_stand_in(sensitive, rng=rng)
+        return datasets.load_people(folder, sensitive)
+
+    return chosen
+
+
 _SOURCES: dict[str, Callable[[Path | None], Any]] = {
     "galton": _pick(datasets.load_galton, datasets.galton_stand_in),
     "family-iq": _pick(datasets.load_family_iq, datasets.family_iq_stand_in),
@@ -47,4 +59,17 @@ _SOURCES: dict[str, Callable[[Path | None], Any]] = {
     "activity": _pick(datasets.load_activity, lambda rng: datasets.activity_stand_in()),
     "electricity": lambda folder: datasets.electricity_stand_in(),
     "genotypes": _pick(datasets.load_genotypes, datasets.genotypes_stand_in),
+    "adult-hours": _pick(
+        datasets.load_adult_hours, lambda rng: datasets.hours_stand_in()
+    ),
+    "porto": _pick(
+        lambda folder: datasets.load_roads(folder, "porto"),
+        lambda rng: datasets.city_stand_in(rows=28, columns=109, rng=rng),
+    ),
+    "geolife": _pick(
+        lambda folder: datasets.load_roads(folder, "geolife"),
+        lambda rng: datasets.city_stand_in(rows=52, columns=103, rng=rng),
+    ),
+    "people-race": _people("race"),
+    "people-sex": _people("sex"),
 }

@@ -1,5 +1,14 @@
 """The data sets of the studies: loaders for the real files, documented stand-ins."""
 
+from undertow.datasets.adult import (
+    HOURS_LIMIT,
+    Adult,
+    Hours,
+    hours_stand_in,
+    load_adult,
+    load_adult_hours,
+    read_parquet,
+)
 from undertow.datasets.folder import DataError, data_folder, read_columns, require_file
 from undertow.datasets.genotypes import Genotypes, genotypes_stand_in, load_genotypes
 from undertow.datasets.heights import (
@@ -19,6 +28,23 @@ from undertow.datasets.intelligence import (
     load_family_iq,
     synthetic_iq,
 )
+from undertow.datasets.people import (
+    IMPUTED,
+    People,
+    load_people,
+    people_stand_in,
+)
+from undertow.datasets.roads import (
+    CITIES,
+    RoadNetwork,
+    Walks,
+    braced_grid,
+    city_stand_in,
+    grid_graph,
+    load_roads,
+    load_stays,
+    load_trips,
+)
 from undertow.datasets.series import (
     ACTIVITY_TRANSITION,
     ELECTRICITY_TRANSITIONS,
@@ -33,31 +59,51 @@ from undertow.datasets.series import (
 
 __all__ = [
     "ACTIVITY_TRANSITION",
+    "CITIES",
     "ELECTRICITY_TRANSITIONS",
     "FAMILY_IQ_COVARIANCE",
     "FAMILY_IQ_MEANS",
     "GALTON_CORRELATION",
     "GALTON_DEVIATIONS",
     "GALTON_MEANS",
+    "HOURS_LIMIT",
+    "IMPUTED",
+    "Adult",
     "DataError",
     "Genotypes",
     "Heights",
+    "Hours",
+    "People",
+    "RoadNetwork",
     "Scores",
     "Series",
+    "Walks",
     "activity_stand_in",
+    "braced_grid",
+    "city_stand_in",
     "data_folder",
     "electricity_stand_in",
     "family_iq_stand_in",
     "galton_covariance",
     "galton_stand_in",
     "genotypes_stand_in",
+    "grid_graph",
+    "hours_stand_in",
     "load_activity",
+    "load_adult",
+    "load_adult_hours",
     "load_electricity",
     "load_family_iq",
     "load_galton",
     "load_genotypes",
     "load_household",
+    "load_people",
+    "load_roads",
+    "load_stays",
+    "load_trips",
+    "people_stand_in",
     "read_columns",
+    "read_parquet",
     "require_file",
     "simulate_chain",
     "synthetic_iq",

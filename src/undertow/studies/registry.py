@@ -3,6 +3,12 @@
 from undertow.studies.master_bounds import MASTER_BOUNDS
 from undertow.studies.master_simulation import MASTER_SIMULATION
 from undertow.studies.master_utility import MASTER_UTILITY
+from undertow.studies.risk_bounds import RISK_BOUNDS
+from undertow.studies.risk_imputation import RISK_IMPUTATION
+from undertow.studies.risk_laplace import RISK_LAPLACE
+from undertow.studies.risk_local import RISK_LOCAL
+from undertow.studies.risk_theory import RISK_THEORY
+from undertow.studies.risk_utility import RISK_UTILITY
 from undertow.studies.thesis_bounds import THESIS_BOUNDS
 from undertow.studies.thesis_gaussian import THESIS_GAUSSIAN
 from undertow.studies.thesis_markov import THESIS_MARKOV
@@ -11,6 +17,12 @@ from undertow.studies.thesis_response import THESIS_RESPONSE
 __all__ = ["STUDIES"]
 
 STUDIES = (
+    *RISK_THEORY,
+    *RISK_UTILITY,
+    *RISK_BOUNDS,
+    *RISK_IMPUTATION,
+    *RISK_LAPLACE,
+    *RISK_LOCAL,
     *THESIS_BOUNDS,
     *THESIS_RESPONSE,
     *THESIS_GAUSSIAN,

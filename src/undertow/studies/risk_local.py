@@ -1,0 +1,205 @@
+"""Figure 5.7 of the thesis: local protocols on the crossings of two cities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from undertow.mechanisms import SimulatedSource
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    LocalProtocol,
+    OptimizedUnary,
+    SubsetSelection,
+)
+from undertow.privacy import Pure
+from undertow.risk.bounds import uniform_guess_bound
+from undertow.studies.base import (
+    Check,
+    Curve,
+    Inputs,
+    Panel,
+    Study,
+    StudyResult,
+    compare,
+)
+from undertow.studies.risk_theory import ADVANTAGE_LABEL, EPSILON_LABEL
+from undertow.studies.thesis_bounds import finished, stated
+
+__all__ = ["RISK_LOCAL"]
+
+_CITIES = {"Porto": ("porto", 3052), "Geolife": ("geolife", 5356)}
+_PROTOCOLS: dict[str, type[Any]] = {
+    "GRR": GeneralizedResponse,
+    "SS": SubsetSelection,
+    "OUE": OptimizedUnary,
+}
+_GRID = tuple(float(e) for e in np.arange(0.4, 16.05, 0.2))
+_MEASURED = (1.0, 3.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 12.0, 14.0, 16.0)
+# Reports per point and repetition: a GRR report is one number, the others are tables.
+_REPORTS = {"GRR": 1000, "SS": 5, "OUE": 5}
+_FALSE_ALARM = 1e-6
+
+Values = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Point:
+    """How often the optimal attack was right on reports of one protocol."""
+
+    epsilon: float
+    reports: int
+    right: int
+    success: float
+    categories: int
+
+    @property
+    def advantage(self) -> float:
+        # Uniform prior, no knowledge: every guess has the same chance on another
+        # record, 1/m, so that the correction has no noise.
+        return self.right / self.reports - 1 / self.categories
+
+    @property
+    def likely(self) -> bool:
+        """Whether so many right guesses are no less likely than the false alarm."""
+        from scipy.stats import binom
+
+        low = binom.cdf(self.right, self.reports, self.success)
+        high = binom.sf(self.right - 1, self.reports, self.success)
+        return bool(min(low, high) > _FALSE_ALARM / 2)
+
+
+def _figure_5_7(inputs: Inputs) -> StudyResult:
+    rng = np.random.default_rng(inputs.seed)
+    panels, checks = [], []
+    for name, (key, size) in _CITIES.items():
+        city = inputs.data[key]
+        points = {
+            protocol: [
+                _measured(protocol, size, e, runs=inputs.runs, rng=rng)
+                for e in _MEASURED
+            ]
+            for protocol in _PROTOCOLS
+        }
+        exact = {
+            protocol: tuple(
+                _protocol(protocol, size, e).advantage_bound().value for e in _GRID
+            )
+            for protocol in _PROTOCOLS
+        }
+        panels.append(_panel(f"{name}, {size} crossings", exact, points))
+        checks += [_size_check(name, city, size), *_claims(name, size, exact, points)]
+    return finished(FIGURE_5_7, panels, checks, data=_data(inputs))
+
+
+def _data(inputs: Inputs) -> str:
+    real = all(inputs.data[key].real for key, _ in _CITIES.values())
+    roads = "real road networks" if real else "no road networks (stand-in)"
+    return f"{roads}; only their size matters under a uniform prior; simulated reports"
+
+
+def _protocol(name: str, size: int, epsilon: float) -> LocalProtocol:
+    protocol: LocalProtocol = _PROTOCOLS[name](size, epsilon)
+    return protocol
+
+
+def _measured(
+    name: str, size: int, epsilon: float, *, runs: int, rng: np.random.Generator
+) -> _Point:
+    protocol, reports = _protocol(name, size, epsilon), _REPORTS[name] * runs
+    truths = rng.integers(size, size=reports)
+    drawn = protocol.sample(truths, source=SimulatedSource(rng))
+    guesses = protocol.sample_guesses(drawn.values, rng=rng)
+    right = int((guesses == truths).sum())
+    return _Point(epsilon, reports, right, protocol.attack_success(), size)
+
+
+def _panel(
+    title: str, exact: Mapping[str, Values], points: dict[str, list[_Point]]
+) -> Panel:
+    curves = []
+    for name, found in points.items():
+        curves.append(Curve(name, _GRID, exact[name]))
+        curves.append(
+            Curve(
+                f"{name}, measured",
+                tuple(p.epsilon for p in found),
+                tuple(p.advantage for p in found),
+                kind="measured",
+            )
+        )
+    return Panel(title, tuple(curves), EPSILON_LABEL, ADVANTAGE_LABEL)
+
+
+def _size_check(name: str, city: Any, size: int) -> Check:
+    return compare(
+        f"number of crossings, {name}",
+        size,
+        len(city),
+        tolerance=0,
+        stand_in="" if city.real else "a grid of streets stands in for the city",
+    )
+
+
+def _claims(
+    name: str, size: int, exact: Mapping[str, Values], points: dict[str, list[_Point]]
+) -> list[Check]:
+    slack = 1 + 1e-9
+    ordered = all(
+        o <= s * slack and s <= g * slack
+        for g, s, o in zip(exact["GRR"], exact["SS"], exact["OUE"], strict=True)
+    )
+    return [
+        stated(
+            f"OUE protects at least as well as SS, and SS as GRR, {name}",
+            ordered,
+            "uniform prior, no knowledge; SS is GRR once its subsets have one element",
+        ),
+        _tightness(name, exact["GRR"], size),
+        *(_agreement(name, protocol, found) for protocol, found in points.items()),
+        Check(
+            f"success minus advantage, {name}",
+            "coincide",
+            1 / size,
+            "match" if 1 / size < 5e-4 else "differs",
+            "success is larger by 1/m, the chance of a blind guess",
+        ),
+    ]
+
+
+def _tightness(name: str, grr: Values, size: int) -> Check:
+    bound = [uniform_guess_bound(Pure(e), size).value for e in _GRID]
+    worst = max(abs(a / b - 1) for a, b in zip(grr, bound, strict=True))
+    return stated(
+        f"GRR attains the black-box bound of Theorem 5.15, {name}",
+        worst < 1e-9,
+        f"largest relative difference {worst:.1e}",
+    )
+
+
+def _agreement(name: str, protocol: str, found: list[_Point]) -> Check:
+    far = max(
+        abs(p.right - p.reports * p.success)
+        / math.sqrt(p.reports * p.success * (1 - p.success))
+        for p in found
+    )
+    return stated(
+        f"the attack measured on {protocol} has the advantage of Theorem 5.3, {name}",
+        all(p.likely for p in found),
+        f"{found[0].reports} reports at each of {len(found)} levels; largest deviation "
+        f"{far:.2f} standard errors",
+    )
+
+
+FIGURE_5_7 = Study(
+    "figure-5.7",
+    "advantage of the optimal attack on local protocols",
+    "Guerra-Balboa (2026), Figure 5.7",
+    _figure_5_7,
+    ("porto", "geolife"),
+)
+RISK_LOCAL = (FIGURE_5_7,)

@@ -1,0 +1,113 @@
+"""Figure 5.7: local protocols on thousands of crossings."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from undertow.cli.study_data import study_data
+from undertow.studies import Inputs, StudyResult
+from undertow.studies.risk_local import _GRID, FIGURE_5_7, _Point
+
+LABELS = ("GRR", "SS", "OUE")
+# Level: Porto, then Geolife.
+PORTO = {
+    1: (0.000563, 0.000282, 0.000282),
+    3: (0.006213, 0.003135, 0.003127),
+    5: (0.046060, 0.024407, 0.024150),
+    6: (0.116458, 0.068411, 0.065894),
+    7: (0.264072, 0.208823, 0.168369),
+    8: (0.493866, 0.493866, 0.312740),
+    9: (0.726140, 0.726140, 0.416441),
+    10: (0.878009, 0.878009, 0.466732),
+    12: (0.981271, 0.981271, 0.495176),
+    14: (0.997142, 0.997142, 0.499202),
+    16: (0.999329, 0.999329, 0.499750),
+}
+GEOLIFE = {
+    1: (0.000321, 0.000160, 0.000160),
+    3: (0.003550, 0.001782, 0.001782),
+    5: (0.026781, 0.013927, 0.013761),
+    6: (0.069872, 0.037917, 0.037568),
+    7: (0.169791, 0.112421, 0.101505),
+    8: (0.357416, 0.357416, 0.232025),
+    9: (0.601911, 0.601911, 0.365752),
+    10: (0.804243, 0.804243, 0.443749),
+    12: (0.967959, 0.967959, 0.491768),
+    14: (0.995380, 0.995380, 0.498795),
+    16: (0.999211, 0.999211, 0.499756),
+}
+
+
+@cache
+def found(seed: int = 0) -> StudyResult:
+    return FIGURE_5_7.run(Inputs(study_data(FIGURE_5_7, None), runs=40, seed=seed))
+
+
+@pytest.mark.parametrize(
+    ("panel", "table"), [(0, PORTO), (1, GEOLIFE)], ids=["porto", "geolife"]
+)
+def test_AT_7_the_lines_have_their_values(panel, table):
+    curves = {c.label: c for c in found().panels[panel].curves}
+    for epsilon, values in table.items():
+        place = int(np.argmin(np.abs(np.array(_GRID) - epsilon)))
+        assert _GRID[place] == pytest.approx(epsilon, abs=1e-9)
+        drawn = [curves[label].y[place] for label in LABELS]
+        assert drawn == pytest.approx(values, abs=6e-7), epsilon
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("panel", "table"), [(0, PORTO), (1, GEOLIFE)], ids=["porto", "geolife"]
+)
+def test_AT_7_the_markers_of_randomised_response_lie_on_the_line(panel, table):
+    # 40 000 reports a point; false alarm below 1e-4 at four standard errors.
+    curve = next(c for c in found().panels[panel].curves if c.label == "GRR, measured")
+    for epsilon, measured in zip(curve.x, curve.y, strict=True):
+        value = table[int(epsilon)][0]
+        assert measured == pytest.approx(
+            value, abs=4 * np.sqrt(max(value, 1e-3) / 40_000)
+        )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("size", "table"), [(3052, PORTO), (5356, GEOLIFE)], ids=["porto", "geolife"]
+)
+def test_AT_7_a_million_reports_of_unary_encoding_by_their_counts(size, table):
+    # Whether the true bit is set and how many others are decides the attack. Four
+    # standard errors at 11 levels: false alarm below 1e-3.
+    rng = np.random.default_rng(11)
+    for epsilon, values in table.items():
+        true = rng.random(1_000_000) < 0.5
+        others = rng.binomial(size - 1, 1 / (np.exp(epsilon) + 1), size=1_000_000)
+        chance = np.where(true, 1 / (1 + others), np.where(others, 0.0, 1 / size))
+        error = chance.std() / 1000
+        assert chance.mean() - 1 / size == pytest.approx(
+            values[2], abs=4 * error + 6e-7
+        )
+
+
+def test_the_statements_of_the_figure_come_out():
+    by_status = {c.quantity: c.status for c in found().checks}
+    sizes = {q for q, status in by_status.items() if status == "stand-in"}
+    assert sizes == {
+        "number of crossings, Porto",
+        "number of crossings, Geolife",
+    }
+    assert set(by_status.values()) == {"match", "stand-in"}
+    assert "stand-in" in found().data
+
+
+def test_too_many_right_guesses_are_called_different():
+    good = _Point(1.0, 10_000, 1000, 0.1, 100)
+    assert good.likely
+    assert not _Point(1.0, 10_000, 1200, 0.1, 100).likely
+    assert not _Point(1.0, 10_000, 800, 0.1, 100).likely
+    assert good.advantage == pytest.approx(0.09)
+
+
+def test_the_seed_decides_the_markers():
+    assert found(1).panels != found().panels
