@@ -1,10 +1,11 @@
-r"""The exact risk of a finite channel: the best advantage and the best success.
+r"""The exact risk of a known mechanism: the best advantage and the best success.
 
 .. math:: \mathrm{RAD}^* = \sum_\theta \sum_z \max_{g} \sum_{x :\, a(x) = z,\,
    \ell(g, x) \le \eta} \pi_x \, (p(\theta \mid x) - p(\theta))
 
 One pass over the columns: O(m) per output for exact or attribute success, for full
-knowledge and on a line; otherwise one addition per hit of a guess on a truth.
+knowledge and on a line; otherwise one addition per hit of a guess on a truth. Numbers
+with Laplace or Gaussian noise are handed to :mod:`undertow.risk.scalar`.
 """
 
 from __future__ import annotations
@@ -69,15 +70,17 @@ class Risk(Bound):
 
 
 def advantage(source: Any, threat: Threat) -> Risk:
-    r"""Compute the reconstruction advantage of the best attack on a finite channel.
+    r"""Compute the reconstruction advantage of the best attack on a known mechanism.
 
     .. math:: \mathrm{RAD}^* = \sum_\theta \sum_z \max_{g} \sum_{x :\, a(x) = z,\,
        \ell(g, x) \le \eta} \pi_x \, (p(\theta \mid x) - p(\theta))
 
     Parameters
     ----------
-    source : Channel, ChannelStream or mechanism with finitely many outputs
-        The law of everything that is released, for each record.
+    source : Channel, ChannelStream, ScalarChannel or mechanism
+        The law of everything that is released, for each record. A mechanism has
+        finitely many outputs, or is Laplace or Gaussian noise on records that are
+        numbers.
     threat : Threat
         Prior, success rule and knowledge.
 
@@ -85,12 +88,14 @@ def advantage(source: Any, threat: Threat) -> Risk:
     -------
     Risk
         The exact value, raised by a bound on its rounding: about m units of
-        :math:`2^{-50}`.
+        :math:`2^{-50}`. For Gaussian noise it may be 1e-9 above the exact value; see
+        :func:`~undertow.risk.scalar.scalar_advantage`.
 
     Raises
     ------
     NotApplicable
-        If more than `WORK_LIMIT` additions are needed, or `source` is not finite.
+        If more than `WORK_LIMIT` additions are needed, or `source` has infinitely many
+        outputs of another kind.
 
     Notes
     -----
@@ -118,6 +123,11 @@ def advantage(source: Any, threat: Threat) -> Risk:
     >>> round(advantage(P, Threat.membership(prior)).value, 9)
     0.248
     """
+    from undertow.risk import scalar
+
+    number = scalar.as_scalar(source, threat.support)
+    if number is not None:
+        return scalar.scalar_advantage(number, threat)
     plan = _Plan.of(threat)
     total, error = plan.fold(as_channel(source, threat.support), _gains)
     ceiling = threat.ceiling
@@ -144,8 +154,10 @@ def success_rate(source: Any, threat: Threat) -> Risk:
 
     Parameters
     ----------
-    source : Channel, ChannelStream or mechanism with finitely many outputs
-        The law of everything that is released, for each record.
+    source : Channel, ChannelStream, ScalarChannel or mechanism
+        The law of everything that is released, for each record. A mechanism has
+        finitely many outputs, or is Laplace or Gaussian noise on records that are
+        numbers.
     threat : Threat
         Prior, success rule and knowledge.
 
@@ -175,6 +187,11 @@ def success_rate(source: Any, threat: Threat) -> Risk:
     >>> round(success_rate(P, Threat(Prior(3, [0.5, 0.3, 0.2]))).value, 9)
     0.59
     """
+    from undertow.risk import scalar
+
+    number = scalar.as_scalar(source, threat.support)
+    if number is not None:
+        return scalar.scalar_success_rate(number, threat)
     plan = _Plan.of(threat)
     total, error = plan.fold(as_channel(source, threat.support), _joint)
     return Risk(
@@ -193,9 +210,14 @@ def success_rate(source: Any, threat: Threat) -> Risk:
 def _gains(block: Floats, pmf: Floats) -> Floats:
     """Return pi_x w(theta, x); exactly zero where an output says nothing."""
     gains: Floats = pmf[:, None] * (block - pmf @ block)
-    possible = block[pmf > 0]
-    gains[:, possible.max(axis=0) == possible.min(axis=0)] = 0.0
+    gains[:, ~_telling(block, pmf)] = 0.0
     return gains
+
+
+def _telling(block: Floats, pmf: Floats) -> NDArray[np.bool_]:
+    """Return which outputs are not equally likely on all possible records."""
+    possible = block[pmf > 0]
+    return np.asarray(possible.max(axis=0) != possible.min(axis=0))
 
 
 def _joint(block: Floats, pmf: Floats) -> Floats:
@@ -214,6 +236,8 @@ class _Plan:
 
     @classmethod
     def of(cls, threat: Threat) -> _Plan:
+        if not isinstance(threat, Threat):
+            raise TypeError(f"threat must be a Threat, got {type(threat).__name__}.")
         fibres, support = threat.fibres, threat.support
         singles = np.array([f[0] for f in fibres if len(f) == 1], dtype=np.intp)
         several = [fibre for fibre in fibres if len(fibre) > 1]
@@ -246,15 +270,17 @@ class _Plan:
         """Sum the best guesses over all outputs; return the sum and its error."""
         size, pmf = len(self.threat.prior), self.threat.prior.pmf
         self._require_feasible(channel)
+        centred = weigh is _gains
         widest = max([size, *(len(sets.sizes) for _, sets in self.groups)])
         parts: list[float] = []
         told, mass = 0.0, np.zeros(size)
         for block in channel.blocks(max(1, _ENTRIES // widest)):
             weights = weigh(block, pmf)
-            informative = np.any(weights != 0, axis=0)
-            told += float((pmf @ block)[informative].sum())
+            # Gains that underflow to zero still count: their error is not zero.
+            seen = pmf @ block
+            told += float((seen[_telling(block, pmf)] if centred else seen).sum())
             mass += block.sum(axis=1)
-            parts += self._best(weights, centred=weigh is _gains).tolist()
+            parts += self._best(weights, centred=centred).tolist()
         rounding = (8 * size + 64) * _UNIT * min(1.0, told)
         short = (
             float(np.abs(mass - 1.0).max()) if isinstance(channel, ChannelStream) else 0

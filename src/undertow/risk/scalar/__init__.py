@@ -1,0 +1,44 @@
+"""Exact risk of one number with noise: Laplace and Gaussian, plain or kept in a range.
+
+The finite engine sums over outputs; here the output is a real number, and the sum is an
+integral of a maximum, computed from closed-form breakpoints (Laplace) or enclosed from
+both sides (Gaussian).
+"""
+
+from __future__ import annotations
+
+from undertow.risk.scalar.closed_forms import (
+    calibrate_gaussian_scale,
+    calibrate_laplace_level,
+    gaussian_advantage,
+    gaussian_pair_advantage,
+    gaussian_placement_advantage,
+    laplace_advantage,
+    laplace_pair_advantage,
+    laplace_placement_advantage,
+)
+from undertow.risk.scalar.continuous import ContinuousPrior, continuous_advantage
+from undertow.risk.scalar.engine import (
+    advantage_curve,
+    scalar_advantage,
+    scalar_success_rate,
+)
+from undertow.risk.scalar.source import ScalarChannel, as_scalar
+
+__all__ = [
+    "ContinuousPrior",
+    "ScalarChannel",
+    "advantage_curve",
+    "as_scalar",
+    "calibrate_gaussian_scale",
+    "calibrate_laplace_level",
+    "continuous_advantage",
+    "gaussian_advantage",
+    "gaussian_pair_advantage",
+    "gaussian_placement_advantage",
+    "laplace_advantage",
+    "laplace_pair_advantage",
+    "laplace_placement_advantage",
+    "scalar_advantage",
+    "scalar_success_rate",
+]

@@ -1,0 +1,369 @@
+"""The scalar engine against quadrature, fine channels and closed forms."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp
+from scipy import integrate, optimize, stats
+
+from undertow.errors import AssumptionError, MismatchError, ModelError, NotApplicable
+from undertow.mechanisms import (
+    ClampedMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    TruncatedMechanism,
+)
+from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage, success_rate
+from undertow.risk.knowledge import Knowledge
+from undertow.risk.prior import Prior
+from undertow.risk.scalar import (
+    ScalarChannel,
+    advantage_curve,
+    as_scalar,
+    gaussian_advantage,
+    laplace_advantage,
+    scalar_advantage,
+    scalar_success_rate,
+)
+from undertow.risk.scalar.breakpoints import fold_cells
+from undertow.risk.success import Success
+from undertow.risk.threat import Threat
+
+TENS = tuple(range(0, 101, 10))
+UNEVEN = Prior(TENS, np.random.default_rng(3).dirichlet(np.ones(11)))
+WITH_ZEROS = Prior(TENS, [0.3, 0, 0.1, 0, 0, 0.2, 0, 0.15, 0, 0, 0.25])
+HITS = np.eye(11, dtype=bool) | (np.random.default_rng(5).random((11, 11)) < 0.3)
+PARITY = Knowledge.attributes(lambda record: record // 10 % 3)
+
+THREATS = {
+    "exact": Threat(UNEVEN),
+    "within": Threat(UNEVEN, Success.within("absolute", 20)),
+    "attribute": Threat(UNEVEN, Success.attribute(lambda record: record % 30)),
+    "table": Threat(UNEVEN, Success.from_matrix(HITS)),
+    "known": Threat.membership(UNEVEN),
+    "known within": Threat(UNEVEN, Success.within("absolute", 60), Knowledge.full()),
+    "part known": Threat(UNEVEN, Success.within("absolute", 20), PARITY),
+    "declining": Threat(UNEVEN, Success.within("absolute", 40), PARITY, True),
+    "zeros": Threat(WITH_ZEROS, Success.within("absolute", 20)),
+    "zeros known": Threat(WITH_ZEROS, Success.exact(), PARITY),
+}
+MECHANISMS = {
+    "laplace": LaplaceMechanism(25),
+    "laplace clamped": ClampedMechanism(LaplaceMechanism(25), 30, 70),
+    "laplace truncated": TruncatedMechanism(LaplaceMechanism(25), -5, 130),
+    "gaussian": GaussianMechanism(25),
+    "gaussian clamped": ClampedMechanism(GaussianMechanism(25), 15, 80),
+    "gaussian truncated": TruncatedMechanism(GaussianMechanism(40), 0, 100),
+}
+
+
+def best_gains(laws, threat, *, centred):
+    """Return the largest gain of a guess for each column, straight from the formula."""
+    pmf, hits = threat.prior.pmf, threat.success.matrix(threat.support).astype(float)
+    mean = pmf @ laws if centred else 0.0
+    weights = pmf[:, None] * (laws - mean)
+    total = np.zeros(laws.shape[1])
+    for fibre in threat.fibres:
+        top = (hits[:, fibre] @ weights[fibre]).max(axis=0)
+        total += np.maximum(top, 0.0) if threat.abstain else top
+    return total
+
+
+def quadrature(mechanism, threat, *, centred=True, cells=30_000):
+    """Integrate the best gain by midpoints on a fine grid that holds the answers."""
+    answers = np.array(threat.support, dtype=float)
+    bounded = hasattr(mechanism, "low")
+    low = float(mechanism.low) if bounded else -1000.0
+    high = float(mechanism.high) if bounded else 1100.0
+    edges = np.linspace(low, high, cells + 1)
+    middles = (edges[1:] + edges[:-1]) / 2
+    laws = np.exp([mechanism.log_density(middles, float(a)) for a in answers])
+    value = best_gains(laws, threat, centred=centred).sum() * (edges[1] - edges[0])
+    if isinstance(mechanism, ClampedMechanism):
+        ends = np.array([low, high])
+        atoms = np.exp([mechanism.log_density(ends, float(a)) for a in answers])
+        value += best_gains(atoms, threat, centred=centred).sum()
+    return value
+
+
+@pytest.mark.parametrize("noise", MECHANISMS)
+@pytest.mark.parametrize("name", THREATS)
+def test_advantage_is_the_integral_of_the_best_gain(noise, name):
+    mechanism, threat = MECHANISMS[noise], THREATS[name]
+    risk = advantage(mechanism, threat)
+    assert risk.value == pytest.approx(quadrature(mechanism, threat), abs=1e-6)
+    assert risk.tight
+    assert risk.witness.details["gap"] <= 1.1e-9
+
+
+@pytest.mark.parametrize("noise", MECHANISMS)
+@pytest.mark.parametrize("name", ["exact", "within", "part known", "zeros"])
+def test_success_is_the_integral_of_the_best_posterior(noise, name):
+    mechanism, threat = MECHANISMS[noise], THREATS[name]
+    risk = success_rate(mechanism, threat)
+    expected = quadrature(mechanism, threat, centred=False)
+    assert risk.value == pytest.approx(expected, abs=1e-6)
+    assert risk.baseline == pytest.approx(threat.informed_guess)
+    assert risk.quantity == "success"
+
+
+def test_advantage_agrees_with_adaptive_quadrature_between_true_breakpoints():
+    prior = Prior([0.0, 0.7, 2.0], [0.5, 0.2, 0.3])
+    threat, answers = Threat(prior), np.array([0.0, 0.7, 2.0])
+
+    def gains(theta):
+        laws = np.exp(-np.abs(theta - answers)) / 2
+        return prior.pmf * (laws - prior.pmf @ laws)
+
+    grid = np.linspace(-30, 32, 62_001)
+    labels = np.array([gains(theta).argmax() for theta in grid])
+    points = [0.0, 0.7, 2.0]
+    for k in np.flatnonzero(np.diff(labels)):
+        i, j = labels[k], labels[k + 1]
+        root = optimize.brentq(
+            lambda t, i=i, j=j: gains(t)[i] - gains(t)[j], grid[k], grid[k + 1]
+        )
+        points.append(root)
+    edges = [-40.0, *sorted(points), 42.0]
+    value = math.fsum(
+        integrate.quad(lambda t: gains(t).max(), a, b, epsabs=1e-14)[0]
+        for a, b in itertools.pairwise(edges)
+    )
+    risk = advantage(LaplaceMechanism(1), threat)
+    assert risk.value == pytest.approx(value, abs=1e-11)
+    assert risk.value >= value - 1e-14
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", ["exact", "within", "part known"])
+def test_a_fine_channel_is_below_and_near(noise, name):
+    mechanism, threat, answers = MECHANISMS[noise], THREATS[name], np.array(TENS)
+    edges = np.linspace(-300, 400, 14_001)
+    law = stats.laplace if noise == "laplace" else stats.norm
+    below = law(scale=25).cdf(edges - answers[:, None])
+    laws = np.diff(below, prepend=0.0, append=1.0, axis=1)
+    coarse = advantage(Channel(laws), threat).value
+    exact = advantage(mechanism, threat).value
+    assert coarse - 1e-11 <= exact <= coarse + 1e-5
+
+
+def test_closed_forms_are_the_uniform_exact_case():
+    line = np.array([0, 0.1, 0.5, 0.55, 1])
+    threat = Threat(Prior.uniform(5))
+    laplace = scalar_advantage(ScalarChannel(LaplaceMechanism("0.5"), line), threat)
+    normal = scalar_advantage(ScalarChannel(GaussianMechanism("0.3"), line), threat)
+    assert laplace.value == pytest.approx(laplace_advantage(line, 0.5), abs=1e-12)
+    assert normal.value == pytest.approx(gaussian_advantage(line, 0.3), abs=2e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.05, 0.4, 3.0, 1e3, 1e7])
+def test_the_value_is_never_below_the_exact_one(scale):
+    line = np.array([0.0, 0.125, 0.5, 0.5625, 1.0])
+    threat, gaps = Threat(Prior.uniform(5)), [mp.mpf(g) for g in np.diff(line)]
+    exact = sum(-mp.expm1(-g / (2 * mp.mpf(scale))) for g in gaps) / 5
+    value = advantage(ScalarChannel(LaplaceMechanism(scale), line), threat).value
+    assert exact <= value <= exact + 1e-12
+    assert exact <= laplace_advantage(line, scale) <= exact * (1 + 2e-12)
+    exact = sum(mp.erf(g / (2 * mp.sqrt(2) * mp.mpf(scale))) for g in gaps) / 5
+    value = advantage(ScalarChannel(GaussianMechanism(scale), line), threat).value
+    assert exact <= value <= exact + 1.1e-9
+    assert exact <= gaussian_advantage(line, scale) <= exact * (1 + 2e-12)
+
+
+def test_the_order_of_records_and_a_shift_of_answers_change_nothing():
+    order = np.random.default_rng(1).permutation(11)
+    shuffled = Prior([TENS[k] for k in order], UNEVEN.pmf[order])
+    rule = Success.within("absolute", 20)
+    for mechanism in (MECHANISMS["laplace"], MECHANISMS["gaussian"]):
+        plain = advantage(mechanism, Threat(UNEVEN, rule)).value
+        assert advantage(mechanism, Threat(shuffled, rule)).value == pytest.approx(
+            plain, abs=2e-9
+        )
+        moved = ScalarChannel(mechanism, np.array(TENS) + 40_000)
+        assert advantage(moved, Threat(UNEVEN, rule)).value == pytest.approx(
+            plain, abs=2e-9
+        )
+
+
+def test_a_curve_is_its_points():
+    threat = THREATS["within"]
+    noise = [
+        *(LaplaceMechanism(b) for b in (1, 10, 100)),
+        GaussianMechanism(20),
+        MECHANISMS["laplace clamped"],
+        MECHANISMS["laplace truncated"],
+        LaplaceMechanism(3),
+    ]
+    channels = [ScalarChannel(one, TENS) for one in noise]
+    channels.append(ScalarChannel(LaplaceMechanism(3), np.array(TENS) / 7))
+    curve = [risk.value for risk in advantage_curve(channels, threat)]
+    points = [scalar_advantage(channel, threat).value for channel in channels]
+    assert curve == pytest.approx(points, abs=1e-13)
+    assert advantage_curve([], threat) == ()
+
+
+def test_blocks_do_not_change_the_sum(monkeypatch):
+    threat = THREATS["part known"]
+    whole = [advantage(MECHANISMS[k], threat).value for k in list(MECHANISMS)[:3]]
+    monkeypatch.setattr("undertow.risk.scalar.problem._ENTRIES", 33)
+    cut = [advantage(MECHANISMS[k], threat).value for k in list(MECHANISMS)[:3]]
+    assert cut == pytest.approx(whole, abs=1e-14)
+
+
+def test_the_gaussian_tolerance_bounds_the_gap():
+    channel = ScalarChannel(GaussianMechanism(25), TENS)
+    rough = scalar_advantage(channel, THREATS["within"], tolerance=1e-4)
+    fine = scalar_advantage(channel, THREATS["within"], tolerance=1e-11)
+    assert rough.witness.details["gap"] <= 1.1e-4
+    assert fine.witness.details["gap"] <= 2e-11
+    low = rough.value - rough.witness.details["gap"]
+    assert low <= fine.value - fine.witness.details["gap"] <= fine.value <= rough.value
+
+
+def test_an_envelope_cut_short_still_bounds_from_above(monkeypatch):
+    angles = np.linspace(0, math.pi / 2, 40)
+    values = np.stack([np.cos(angles), np.sin(angles)])
+    rows, widths = np.array([0]), np.array([3.0])
+    exact, lost = fold_cells(values, rows, widths)
+    assert lost[0] < 1e-14
+    monkeypatch.setattr("undertow.risk.scalar.breakpoints._ROUNDS", 1)
+    short, missing = fold_cells(values, rows, widths)
+    assert short[0] < exact[0] <= short[0] + missing[0]
+
+
+@pytest.mark.parametrize("family", [LaplaceMechanism, GaussianMechanism])
+@pytest.mark.parametrize("scale", ["1e-4", "1e9", "1e-140", "1e140"])
+@pytest.mark.parametrize(
+    "answers",
+    [[0, 1, 2, 3], [0, 0, 1, 1], [-1e12, 0, 1e12, 1e12 + 1], [-1e149, 0, 1, 1e149]],
+)
+def test_extremes_neither_overflow_nor_leave_their_range(family, scale, answers):
+    threat = Threat(Prior(range(4), [0.4, 0, 0.35, 0.25]))
+    for noise in (family(scale), ClampedMechanism(family(scale), 0.5, 2.5)):
+        channel = ScalarChannel(noise, answers)
+        risk = advantage(channel, threat)
+        assert 0 <= risk.value <= risk.ceiling
+        assert 0.4 - 1e-12 <= success_rate(channel, threat).value <= 1
+
+
+def test_answers_and_intervals_too_close_for_floats_are_told_apart_or_refused():
+    close = ScalarChannel(LaplaceMechanism("1e140"), [0, 5e-324, 1])
+    assert 0 < advantage(close, Threat(Prior.uniform(3))).value < 1e-140
+    cut = TruncatedMechanism(LaplaceMechanism("1e150"), 0, "1e-150")
+    with pytest.raises(NotApplicable, match="interval of truncated noise"):
+        ScalarChannel(cut, [0, 1e-150])
+
+
+def test_no_noise_to_speak_of_gives_the_ceiling():
+    prior = Prior(range(3), [0.5, 0.3, 0.2])
+    for noise in (LaplaceMechanism("1e-4"), GaussianMechanism("1e-4")):
+        assert advantage(noise, Threat(prior)).value == pytest.approx(0.62, abs=1e-9)
+
+
+def test_equal_answers_and_a_single_record_have_no_risk():
+    flat = ScalarChannel(GaussianMechanism(1), [5, 5, 5])
+    assert advantage(flat, Threat(Prior.uniform(3))).value == 0
+    for threat in (Threat(Prior([7], [1.0])), Threat.membership(Prior([7], [1.0]))):
+        assert advantage(LaplaceMechanism(1), threat).value == 0
+        assert advantage(GaussianMechanism(1), threat).value == 0
+    assert success_rate(flat, Threat(Prior.uniform(3))).value == pytest.approx(1 / 3)
+
+
+def test_a_certain_record_has_no_risk_beside_impossible_ones():
+    prior = Prior([0, 1, 2], [0, 1, 0])
+    assert advantage(LaplaceMechanism(1), Threat(prior)).value < 1e-12
+
+
+def test_guesses_that_always_hit_gain_exactly_nothing():
+    threat = Threat(Prior.uniform(range(101)), Success.within("absolute", 100))
+    assert advantage(LaplaceMechanism(10), threat).value == 0
+    assert advantage(GaussianMechanism(10), threat).value == 0
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "sentence"),
+    [
+        (lambda: ScalarChannel(3, [1]), NotApplicable, "mechanism must be Laplace"),
+        (
+            lambda: ScalarChannel(LaplaceMechanism(1), [1, math.nan]),
+            ModelError,
+            "answers must be finite",
+        ),
+        (
+            lambda: ScalarChannel(LaplaceMechanism(1), [1, 2], "abc"),
+            MismatchError,
+            "answers must be one for each of the 3 records, got 2",
+        ),
+        (
+            lambda: ScalarChannel(MECHANISMS["gaussian truncated"], [1, 200]),
+            AssumptionError,
+            "answers must lie in the interval",
+        ),
+        (
+            lambda: ScalarChannel(LaplaceMechanism("1e-200"), [1]),
+            NotApplicable,
+            "scale must be in",
+        ),
+        (
+            lambda: advantage(LaplaceMechanism(1), Threat(Prior.uniform(list("ab")))),
+            ModelError,
+            "records must be finite numbers",
+        ),
+        (
+            lambda: scalar_advantage(
+                ScalarChannel(LaplaceMechanism(1), [1, 2]), Threat(Prior.uniform(3))
+            ),
+            MismatchError,
+            "an answer for each of the 3 records, got 2",
+        ),
+        (
+            lambda: scalar_success_rate(
+                ScalarChannel(LaplaceMechanism(1), [1, 2], "ab"),
+                Threat(Prior.uniform(list("ba"))),
+            ),
+            MismatchError,
+            "on the records of the threat",
+        ),
+    ],
+    ids=["kind", "nan", "count", "outside", "scale", "words", "size", "records"],
+)
+def test_bad_input_gets_one_sentence(act, error, sentence):
+    with pytest.raises(error, match=sentence) as caught:
+        act()
+    assert str(caught.value).endswith(".")
+
+
+def test_sizes_that_cannot_be_done_are_refused(monkeypatch):
+    monkeypatch.setattr("undertow.risk.scalar.problem.WORK_LIMIT", 10.0)
+    with pytest.raises(NotApplicable, match="total variation"):
+        advantage(LaplaceMechanism(1), Threat(UNEVEN))
+    monkeypatch.undo()
+    monkeypatch.setattr("undertow.risk.scalar.enclosure._PRODUCTS", 10.0)
+    with pytest.raises(NotApplicable, match="total variation"):
+        advantage(GaussianMechanism(1), Threat(UNEVEN))
+
+
+def test_other_sources_are_no_scalar_channels():
+    assert as_scalar(Channel([[1.0], [1.0]]), range(2)) is None
+    assert as_scalar(LaplaceMechanism(1, dimension=2), range(2)) is None
+    assert "11 records" in repr(ScalarChannel(LaplaceMechanism(1), TENS))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("noise", MECHANISMS)
+def test_samples_follow_the_law_that_is_stated(noise):
+    # One seeded draw per mechanism; false alarm below 1e-6 each.
+    channel = ScalarChannel(MECHANISMS[noise], TENS)
+    draws = channel.sample(4, 20_000, rng=np.random.default_rng(11))
+    places = np.array([20.0, 35.0, 50.0, 65.0])
+    expected = np.asarray(channel.mechanism.cdf(places, 40.0))
+    seen = (draws[:, None] <= places).mean(axis=0)
+    assert np.abs(seen - expected).max() < 5 * 0.5 / math.sqrt(20_000)
+    logs = channel.log_likelihood(draws[:3])
+    assert logs.shape == (3, 11)
+    assert logs[0, 4] == channel.mechanism.log_density(draws[0], 40.0)
