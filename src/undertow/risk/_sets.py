@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.errors import ModelError
 from undertow.privacy.exact import exact
 
-__all__ = ["CellSets", "HitSets", "RowSets", "RunSets", "whole_units"]
+__all__ = ["CellSets", "HitSets", "RowSets", "RunSets", "read_places", "whole_units"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -129,9 +131,11 @@ class RunSets(HitSets):
         line = truths[self._order]
         ends = np.stack(_ends(line, guesses, eta), axis=1)
         ends[ends[:, 0] == ends[:, 1]] = 0  # one empty set, not one per place
-        runs, member = np.unique(ends, axis=0, return_inverse=True)
-        self._low, self._high = runs[:, 0], runs[:, 1]
-        self._member = member.reshape(-1).astype(np.int32)
+        # One number for each pair of ends: whole rows sort a hundred times slower.
+        keys = ends[:, 0] * (len(line) + 1) + ends[:, 1]
+        runs, member = np.unique(keys, return_inverse=True)
+        self._low, self._high = np.divmod(runs, len(line) + 1)
+        self._member: Indices = member.reshape(-1).astype(np.intp)
         self.sizes = self._high - self._low
         self.width = len(truths)
 
@@ -150,6 +154,34 @@ class RunSets(HitSets):
     def work(self) -> int:
         """One addition per truth and one per set."""
         return self.width + len(self.sizes)
+
+
+def read_places(records: Sequence[Any]) -> Floats:
+    """Return records that are numbers as places on a line.
+
+    Examples
+    --------
+    >>> read_places([1, 2.5]).tolist()
+    [1.0, 2.5]
+    """
+    try:
+        line = np.array([float(record) for record in records])
+    except (TypeError, ValueError, OverflowError):
+        line = np.array([np.nan])
+    text = any(isinstance(record, str | bytes) for record in records)
+    if text or not np.isfinite(line).all():
+        raise ModelError(
+            "records must be finite numbers for the absolute distance; give a distance "
+            "of your own for others."
+        )
+    # Two records that round to one place would pass for each other.
+    pairs = zip(records, line.tolist(), strict=True)
+    if any(isinstance(r, int | np.integer) and int(place) != r for r, place in pairs):
+        raise ModelError(
+            "records must be exact as floats for the absolute distance, got whole "
+            "numbers beyond 2^53; subtract a common offset."
+        )
+    return line
 
 
 def whole_units(places: Floats, eta: float) -> tuple[Floats, float]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import read_floats
 from undertow._validate import check_count
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.base import ChoiceMechanism
@@ -72,7 +73,7 @@ class Channel:
         self, matrix: ArrayLike, support: Sequence[Hashable] | None = None
     ) -> None:
         records = None if support is None else tuple(support)
-        laws = np.array(matrix, dtype=np.float64)
+        laws = read_floats(matrix, "matrix", error=ModelError)
         if laws.ndim != 2 or 0 in laws.shape:
             raise ModelError(f"matrix must have two axes, got shape {laws.shape}.")
         if records is not None and len(records) != len(laws):
@@ -199,6 +200,10 @@ class ChannelStream:
 
     def __post_init__(self) -> None:
         check_count(self.size, "size")
+        if not callable(self.source):
+            raise TypeError(
+                f"source must be callable, got {type(self.source).__name__}."
+            )
         if self.support is not None and len(self.support) != self.size:
             raise MismatchError(
                 f"support must hold {self.size} records, got {len(self.support)}."
@@ -207,8 +212,14 @@ class ChannelStream:
     def blocks(self, width: int) -> Iterator[Floats]:
         """Hand out the columns, at most `width` at a time, and check the row sums."""
         step, total = check_count(width, "width"), np.zeros(self.size)
-        for given in self.source():
-            block = np.asarray(given, dtype=np.float64)
+        columns = self.source()
+        if not isinstance(columns, Iterable):
+            raise TypeError(
+                "source must return an iterable of blocks, got "
+                f"{type(columns).__name__}."
+            )
+        for given in columns:
+            block = _block(given)
             if block.ndim != 2 or len(block) != self.size:
                 raise ModelError(
                     f"a block must have {self.size} rows, got shape {block.shape}."
@@ -236,7 +247,7 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
     NotApplicable
         If a mechanism has infinitely many outputs.
     """
-    if isinstance(source, ChannelSource):
+    if isinstance(source, ChannelSource) and callable(source.channel):
         source = source.channel(support)
     elif isinstance(source, ChoiceMechanism):
         source = Channel.from_mechanism(source, support)
@@ -251,12 +262,18 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
             f"the channel must have a row for each of the {len(support)} records, got "
             f"{source.size}."
         )
-    if source.support is not None and source.support != tuple(support):
+    if source.support is not None and tuple(source.support) != tuple(support):
         raise MismatchError(
             "the channel must be on the records of the threat, in their order, got "
             "others."
         )
     return source
+
+
+def _block(given: ArrayLike) -> Floats:
+    if isinstance(given, np.ndarray) and given.dtype == np.float64:
+        return given
+    return read_floats(given, "a block", error=ModelError)
 
 
 def _row_totals(laws: Floats, total: Floats, *, whole: bool = True) -> Floats:

@@ -78,9 +78,9 @@ class Decision:
     table: NDArray[Any]
 
     def __init__(self, table: ArrayLike) -> None:
-        answers = np.array(table)
+        answers = _table(table)
         whole = np.issubdtype(answers.dtype, np.integer)
-        if answers.ndim != (2 if whole else 3) or answers.dtype == np.bool_:
+        if answers.ndim != (2 if whole else 3) or answers.dtype.kind not in "iuf":
             raise ModelError(
                 "table must be whole numbers [output, fibre] or probabilities "
                 f"[output, fibre, guess], got {answers.dtype} of shape {answers.shape}."
@@ -218,7 +218,20 @@ def _finite(source: Any, threat: Threat) -> Channel:
     return channel
 
 
+def _table(table: ArrayLike) -> NDArray[Any]:
+    try:
+        return np.array(table)
+    except ValueError:
+        raise ModelError(
+            "table must have rows of one length, got uneven ones."
+        ) from None
+
+
 def _fitting(decision: Decision, channel: Channel, threat: Threat) -> NDArray[Any]:
+    if not isinstance(decision, Decision):
+        raise TypeError(
+            f"decision must be a Decision, got {type(decision).__name__}; wrap a table."
+        )
     answers, known = decision.table, len(threat.fibres)
     guesses = len(threat.guesses)
     if answers.shape[:2] != (channel.outputs, known):

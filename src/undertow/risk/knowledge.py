@@ -7,7 +7,7 @@ records that share its value are a *fibre* of the map.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +89,10 @@ class Knowledge:
         [0, 0, 1]
         """
         listed: Any = values.tolist() if isinstance(values, np.ndarray) else values
+        if not isinstance(listed, Iterable):
+            raise TypeError(
+                f"values must be one label per record, got {type(values).__name__}."
+            )
         known: tuple[Hashable, ...] = tuple(listed)
         return cls(summary, lambda support: known)
 
@@ -110,7 +114,7 @@ class Knowledge:
         MismatchError
             If a list of labels has another length than `support`.
         ModelError
-            If the values known are not all of one type.
+            If the values known are not all of one type, or one of them is nan.
         """
         known = self.values(support)
         numbers: dict[Hashable, int] = {}
@@ -124,6 +128,11 @@ class Knowledge:
             raise MismatchError(
                 f"labels must be one for each of the {len(support)} records, got "
                 f"{len(known)}."
+            )
+        if not all(isinstance(value, Hashable) and value == value for value in known):
+            raise ModelError(
+                "knowledge must be a hashable value for each record, and never nan: "
+                "what differs from itself tells records apart; use None for unknown."
             )
         kinds = {type(value).__name__ for value in known}
         if len(kinds) > 1:

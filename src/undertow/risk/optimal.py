@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 # Scores lie in [-1, 1]; closer ones count as equal.
 _TIE = 1e-12
+# Gains held at a time: guesses times outputs.
+_BLOCK = 1 << 22
 # Entries of a table of laws over guesses.
 _ENTRIES = 50_000_000
 
@@ -121,14 +123,18 @@ class OptimalAttack:
 
     def decision(self) -> Decision:
         """Return the table of the first best guess for each output and fibre."""
-        columns = []
-        for z in range(len(self._fibres)):
-            gains = self._gains(slice(None), z)
-            best = gains.argmax(axis=0)
-            if self.threat.abstain:
-                best = np.where(gains.max(axis=0) < 0, ABSTAIN, best)
-            columns.append(best)
-        return Decision(np.stack(columns, axis=1))
+        outputs, fibres = self.channel.outputs, len(self._fibres)
+        step = max(1, _BLOCK // len(self.threat.guesses))
+        table = np.empty((outputs, fibres), dtype=np.intp)
+        for z in range(fibres):
+            for start in range(0, outputs, step):
+                part = slice(start, min(start + step, outputs))
+                gains = self._gains(part, z)
+                best = gains.argmax(axis=0)
+                if self.threat.abstain:
+                    best = np.where(gains.max(axis=0) < 0, ABSTAIN, best)
+                table[part, z] = best
+        return Decision(table)
 
     def randomised_decision(self) -> Decision:
         """Return the table of laws that draw uniformly among the best guesses.

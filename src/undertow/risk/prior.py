@@ -8,12 +8,14 @@ is the target itself, so that :math:`1 - \kappa_\pi` is the largest advantage th
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import read_floats
 from undertow._validate import check_non_negative, check_probability
 from undertow.errors import ModelError
 from undertow.privacy.result import Estimate
@@ -130,8 +132,8 @@ class Prior:
         >>> Prior.from_counts({"yes": 3, "no": 1}).pmf.tolist()
         [0.75, 0.25]
         """
-        weights = np.array([float(count) for count in counts.values()])
-        total = math.fsum(weights.tolist())
+        weights = read_floats(list(counts.values()), "counts", error=ModelError)
+        total = _total(weights)
         if not (0 < total < math.inf and weights.min() >= 0):
             raise ModelError(
                 "counts must be finite, non-negative and not all zero, got a total of "
@@ -155,13 +157,13 @@ class Prior:
         [0.5, 0.0, 0.0, 0.5]
         """
         records, share = _records(support), check_probability(weight, "weight")
-        first, second = pair
-        if first == second or first not in records or second not in records:
+        places = [records.index(record) for record in pair if record in records]
+        if not len(pair) == len(places) == len(set(places)) == 2:
             raise ModelError(
                 f"pair must hold two different records of the support, got {pair!r}."
             )
         pmf = np.zeros(len(records))
-        pmf[records.index(first)], pmf[records.index(second)] = share, 1.0 - share
+        pmf[places] = share, 1.0 - share
         return cls(records, pmf)
 
     @property
@@ -213,7 +215,7 @@ def estimate_collision(counts: ArrayLike, *, confidence: float = 0.95) -> Estima
     >>> round(estimate.value, 6), round(estimate.low, 6)
     (0.373737, 0.181673)
     """
-    drawn = np.asarray(counts, dtype=np.float64)
+    drawn = read_floats(counts, "counts")
     beta = 1.0 - check_probability(confidence, "confidence", open_interval=True)
     n = int(drawn.sum()) if np.isfinite(drawn).all() else 0
     if drawn.ndim != 1 or n < 2 or (drawn < 0).any() or (drawn % 1 != 0).any():
@@ -234,24 +236,48 @@ def estimate_collision(counts: ArrayLike, *, confidence: float = 0.95) -> Estima
 
 
 def _records(support: Sequence[Hashable] | int) -> tuple[Hashable, ...]:
-    listed = range(support) if isinstance(support, int) else support
-    records: tuple[Hashable, ...] = tuple(listed)
-    if not records or len(set(records)) != len(records):
+    try:
+        records, differ = _listed(support)
+    except TypeError:
+        raise ModelError(
+            "support must be hashable records in a sequence, or their number, got "
+            f"{type(support).__name__}."
+        ) from None
+    if not records or differ != len(records):
         raise ModelError(
             "support must hold at least one record, all different, got "
-            f"{len(records)} of which {len(set(records))} differ."
+            f"{len(records)} of which {differ} differ."
         )
     return records
 
 
+def _listed(support: Sequence[Hashable] | int) -> tuple[tuple[Hashable, ...], int]:
+    """Return the records and how many of them differ."""
+    records: tuple[Hashable, ...]
+    if isinstance(support, bool):
+        raise TypeError
+    if hasattr(support, "__index__"):
+        records = tuple(range(operator.index(support)))
+    else:
+        records = tuple(support)
+    return records, len(set(records))
+
+
+def _total(weights: NDArray[np.float64]) -> float:
+    try:
+        return math.fsum(weights.tolist())
+    except (OverflowError, ValueError):  # beyond the floats, or infinities that cancel
+        return math.inf
+
+
 def _law(pmf: ArrayLike, size: int) -> NDArray[np.float64]:
-    weights = np.array(pmf, dtype=np.float64)
+    weights = read_floats(pmf, "pmf", error=ModelError)
     if weights.shape != (size,):
         raise ModelError(
             f"pmf must have one probability for each of the {size} records, got shape "
             f"{weights.shape}."
         )
-    total = math.fsum(weights.tolist())
+    total = _total(weights)
     if not (weights.min() >= 0 and abs(total - 1.0) <= _TOLERANCE):
         raise ModelError(
             "pmf must be non-negative with sum 1, got minimum "

@@ -23,7 +23,7 @@ from undertow.privacy import (
     to_plain,
 )
 from undertow.risk.bounds import Baselines, ThreatLike, success_bound
-from undertow.risk.bounds._parts import BARE, calibrated_epsilon
+from undertow.risk.bounds._parts import BARE, calibrated_epsilon, disagreement
 from undertow.risk.bounds._table import RULES, Guarantee, Rule
 from undertow.risk.exact import advantage
 from undertow.risk.threat import Threat
@@ -242,7 +242,7 @@ def calibrate_black_box(
     0.401341
     """
     known, lost = _baselines(threat), check_probability(delta, "delta")
-    ceiling = 1.0 - known.collision
+    ceiling = disagreement(known.collision)
 
     def bound(epsilon: float) -> Bound:
         if epsilon == math.inf:
@@ -266,8 +266,10 @@ def _row(rule: Rule, guarantee: Guarantee, threat: Baselines) -> BoundRow:
         return BoundRow(rule.name, False, obstacle)
     bound = rule.compute(guarantee, threat)
     met = ("a suitable guarantee", *rule.needs)
-    checked = (*bound.checked, *rule.needs)
-    trusted = tuple(h for h in bound.unchecked if h in BARE)
+    trusted, checked = bound.unchecked, bound.checked
+    if threat.derived:  # what the table needs was read off the threat itself
+        trusted = tuple(h for h in trusted if h in BARE)
+        checked = (*checked, *rule.needs)
     stated = Bound(
         bound.value,
         bound.theorem,

@@ -9,7 +9,7 @@ baselines and invalid bounds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_non_negative
 from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.risk._sets import CellSets, HitSets, RowSets, RunSets, whole_units
+from undertow.risk._hits import read_distances, read_truth_values, reflexive
+from undertow.risk._sets import (
+    CellSets,
+    HitSets,
+    RowSets,
+    RunSets,
+    read_places,
+    whole_units,
+)
 
 __all__ = ["Success"]
 
@@ -117,12 +125,12 @@ class Success(ABC):
         """
         threshold = check_non_negative(eta, "eta")
         if distance == "absolute":
-            return _Line(threshold, tuple(guesses))
+            return _Line(threshold, _extra(guesses))
         if not callable(distance):
             raise TypeError(
                 f"distance must be 'absolute' or callable, got {distance!r}."
             )
-        return _Pairs(distance, threshold, tuple(guesses))
+        return _Pairs(distance, threshold, _extra(guesses))
 
     @staticmethod
     def hops(distances: ArrayLike, eta: float) -> Success:
@@ -142,11 +150,9 @@ class Success(ABC):
         >>> Success.hops(ring, 1).matrix("abc").astype(int).tolist()
         [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
         """
-        table = np.asarray(distances)
-        if table.dtype.kind not in "biuf" or not (table >= 0).all():
-            raise ModelError("distances must be non-negative numbers or infinite.")
-        threshold = check_non_negative(eta, "eta")
-        return _Table(table <= threshold, f"at most {threshold:g} hops")
+        table, threshold = read_distances(distances), check_non_negative(eta, "eta")
+        hits = np.asarray(table <= threshold, dtype=np.bool_)
+        return _Table(hits, f"at most {threshold:g} hops")
 
     @staticmethod
     def from_matrix(hits: ArrayLike) -> Success:
@@ -163,7 +169,7 @@ class Success(ABC):
         ModelError
             If a record does not hit itself, or there are fewer rows than records.
         """
-        return _Table(_truth_values(hits), "a table of hits")
+        return _Table(read_truth_values(hits), "a table of hits")
 
     @abstractmethod
     def sets(self, support: Records, fibres: Sequence[Indices]) -> tuple[HitSets, ...]:
@@ -201,7 +207,13 @@ class _Cells(Success):
 
     def _cells(self, support: Records) -> Indices:
         numbers: dict[Hashable, int] = {}
-        found = [numbers.setdefault(c, len(numbers)) for c in self._rule(support)]
+        cells = list(self._rule(support))
+        if not all(isinstance(c, Hashable) and c == c for c in cells):
+            raise ModelError(
+                "an attribute must be hashable and never nan, which differs from "
+                "itself: a hit that is lost understates the risk."
+            )
+        found = [numbers.setdefault(c, len(numbers)) for c in cells]
         return np.array(found, dtype=np.intp)
 
     def sets(self, support: Records, fibres: Sequence[Indices]) -> tuple[HitSets, ...]:
@@ -226,20 +238,8 @@ class _Line(Success):
     def guesses(self, support: Records) -> tuple[Any, ...]:
         return (*support, *self._extra)
 
-    def _places(self, support: Records) -> NDArray[np.float64]:
-        try:
-            line = np.array([float(g) for g in self.guesses(support)])
-        except (TypeError, ValueError):
-            line = np.array([np.nan])
-        if not np.isfinite(line).all():
-            raise ModelError(
-                "records must be finite numbers for the absolute distance; give a "
-                "distance of your own for others."
-            )
-        return line
-
     def _measured(self, support: Records) -> tuple[NDArray[np.float64], float]:
-        return whole_units(self._places(support), self._eta)
+        return whole_units(read_places(self.guesses(support)), self._eta)
 
     def sets(self, support: Records, fibres: Sequence[Indices]) -> tuple[HitSets, ...]:
         line, eta = self._measured(support)
@@ -296,10 +296,9 @@ class _Pairs(_Matrix):
                 f"{len(rows) * len(support)}; use Success.hops with a table of "
                 "distances."
             )
-        hits = np.array(
-            [[self._distance(g, x) <= self._eta for x in support] for g in rows]
-        )
-        self._seen = (rows, _reflexive(hits))
+        errors = read_distances([[self._distance(g, x) for x in support] for g in rows])
+        hits = np.asarray(errors <= self._eta, dtype=np.bool_)
+        self._seen = (rows, reflexive(hits))
         return hits
 
 
@@ -307,7 +306,7 @@ class _Table(_Matrix):
     """A given matrix of hits, for supports of its size."""
 
     def __init__(self, hits: Bools, summary: str) -> None:
-        self._hits, self.summary = _reflexive(hits), summary
+        self._hits, self.summary = reflexive(hits), summary
 
     def guesses(self, support: Records) -> tuple[Any, ...]:
         extra = len(self._hits) - len(support)
@@ -322,24 +321,7 @@ class _Table(_Matrix):
         return self._hits
 
 
-def _truth_values(hits: ArrayLike) -> Bools:
-    table = np.asarray(hits)
-    if table.dtype != np.bool_ and not np.isin(table, (0, 1)).all():
-        raise ModelError("hits must be truth values, got other numbers.")
-    return table.astype(np.bool_)
-
-
-def _reflexive(hits: Bools) -> Bools:
-    if hits.ndim != 2 or hits.shape[0] < hits.shape[1] or hits.shape[1] == 0:
-        raise ModelError(
-            "hits must have a row for each record, then one for each other guess, got "
-            f"shape {hits.shape}."
-        )
-    wrong = np.flatnonzero(~np.diagonal(hits))
-    if wrong.size:
-        raise ModelError(
-            "a record must hit itself (its error is zero), got a miss on the diagonal "
-            f"at {wrong[0]}; index the matrix by [guess, truth]."
-        )
-    hits.setflags(write=False)
-    return hits
+def _extra(guesses: Sequence[Any]) -> tuple[Any, ...]:
+    if not isinstance(guesses, Iterable):
+        raise TypeError(f"guesses must be a sequence, got {type(guesses).__name__}.")
+    return tuple(guesses)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import disagreement
 from undertow._numeric import inflate
 from undertow._validate import check_choice
 from undertow.risk.knowledge import Knowledge
@@ -23,8 +24,8 @@ from undertow.risk.success import Success
 
 __all__ = ["Threat"]
 
-# Covers three roundings of each term.
-_MARGIN = 2.0**-50
+# Covers the rounding of each term and of the law itself.
+_MARGIN = 2.0**-48
 _STEPS = 2.0**52
 
 
@@ -162,8 +163,7 @@ class Threat:
     def ceiling(self) -> float:
         r"""The largest advantage there is, :math:`1 - \kappa_\pi`, rounded up."""
         # Not one minus the collision, which cancels for a prior near a point mass.
-        pmf = self.prior.pmf
-        return min(1.0, inflate(math.fsum((pmf * (1.0 - pmf)).tolist()), _MARGIN))
+        return min(1.0, inflate(disagreement(self.prior.pmf), _MARGIN))
 
     @property
     def best_guess(self) -> float:

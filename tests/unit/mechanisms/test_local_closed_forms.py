@@ -330,7 +330,7 @@ def test_calibrated_response_returns_the_level_it_started_from(m, epsilon, prior
 def test_calibrated_response_never_passes_its_target(m, target):
     found = calibrate_grr(m, target)
     assert found.achieves.value <= target or found.value == 0.0
-    assert (found.value == math.inf) == (target >= (m - 1) / m)
+    assert (found.value == math.inf) == (Fraction(target) >= Fraction(m - 1, m))
 
 
 @given(

@@ -149,9 +149,9 @@ def test_a_finite_mechanism_is_read_as_its_channel():
     assert value == pytest.approx(math.tanh(0.5) / 2, abs=1e-12)
 
 
-def test_a_continuous_mechanism_is_refused():
+def test_a_mechanism_on_vectors_is_refused():
     with pytest.raises(NotApplicable, match="finitely many outputs"):
-        advantage(LaplaceMechanism(1), Threat(SKEWED))
+        advantage(LaplaceMechanism(1, dimension=2), Threat(SKEWED))
 
 
 def test_a_channel_on_other_records_is_refused():

@@ -16,11 +16,14 @@ from typing import Any, ClassVar, Literal, Protocol, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import disagreement as pair_difference
+from undertow._arrays import read_floats
 from undertow._numeric import inflate
 from undertow._validate import check_choice, check_count, check_non_negative
 from undertow.errors import MismatchError
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.exponential import exp_bracket
+from undertow.mechanisms.noise.secure import SecureSource
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import Bound
@@ -33,10 +36,12 @@ __all__ = [
     "disagreement",
     "exact_odds",
     "log_fraction",
+    "never_binds",
     "read_categories",
     "read_knowledge",
     "read_level",
     "read_prior",
+    "read_source",
     "read_values",
 ]
 
@@ -179,6 +184,10 @@ class LocalProtocol(ABC):
         return ()
 
     def _parts(self, reports: Any) -> Iterator[Any]:
+        if not hasattr(reports, "__len__"):
+            raise MismatchError(
+                f"reports must be an array, got {type(reports).__name__}."
+            )
         step = max(1, _CELLS // self.categories)
         for start in range(0, len(reports), step):
             yield reports[start : start + step]
@@ -196,7 +205,10 @@ class LocalProtocol(ABC):
 
 def read_categories(categories: SupportsIndex) -> int:
     """Read the number of categories, at least two."""
-    return check_count(categories, "categories", minimum=2)
+    m = check_count(categories, "categories", minimum=2)
+    if m > 10**300:
+        raise ValueError("categories must be at most 10^300, got more.")
+    return m
 
 
 def read_level(epsilon: float) -> float:
@@ -213,19 +225,19 @@ def read_prior(prior: ArrayLike | None, categories: int) -> NDArray[np.float64]:
     """Read one probability per category; None is the uniform prior."""
     if prior is None:
         return np.full(categories, 1.0 / categories)
-    masses = np.asarray(prior, dtype=float)
+    masses = read_floats(getattr(prior, "pmf", prior), "prior")
     if masses.shape != (categories,):
         raise ValueError(
             f"prior must have one entry per category ({categories}), "
             f"got shape {masses.shape}."
         )
-    total = math.fsum(masses.tolist())
-    if not (np.all(masses >= 0) and abs(total - 1.0) <= 1e-12 * math.sqrt(categories)):
+    total = float(masses.sum())
+    if not (masses.min() >= 0 and abs(total - 1.0) <= 1e-12 * math.sqrt(categories)):
         raise ValueError(
             f"prior must be non-negative and sum to 1, got the sum {total!r}; divide "
             "by the sum."
         )
-    return masses
+    return np.asarray(masses / math.fsum(masses.tolist()))
 
 
 def disagreement(prior: ArrayLike | None, categories: int) -> float:
@@ -238,8 +250,29 @@ def disagreement(prior: ArrayLike | None, categories: int) -> float:
     """
     if prior is None:
         return (categories - 1) / categories
-    masses = read_prior(prior, categories)
-    return math.fsum((masses * (1.0 - masses)).tolist())
+    return pair_difference(read_prior(prior, categories))
+
+
+def never_binds(target: float, prior: ArrayLike | None, categories: int) -> bool:
+    r"""Say whether a target is at least :math:`1 - \kappa_\pi`, the largest advantage.
+
+    True is proved: the uniform value is compared exactly, others rounded up.
+    """
+    if prior is None:
+        return Fraction(target) >= Fraction(categories - 1, categories)
+    return target >= min(1.0, inflate(disagreement(prior, categories), 2.0**-48))
+
+
+def read_source(source: UniformSource | None) -> UniformSource:
+    """Read a source of randomness; None is the operating system's."""
+    if source is None:
+        return SecureSource()
+    if not callable(getattr(source, "uniform", None)):
+        raise TypeError(
+            f"source must be a noise source, got {type(source).__name__}; use "
+            "SimulatedSource(seed) for studies, and None to release."
+        )
+    return source
 
 
 def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
@@ -252,9 +285,12 @@ def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def advantage_up(value: float) -> float:
-    """Return a closed form raised by its rounding margin, at most 1."""
-    return min(1.0, inflate(value, _MARGIN))
+def advantage_up(value: float, *, terms: int = 0) -> float:
+    """Return a closed form raised by its rounding margin, at most 1.
+
+    Running sums of `terms` numbers err by as many units more.
+    """
+    return min(1.0, inflate(value, _MARGIN + 4 * terms * 2.0**-53))
 
 
 def exact_odds(epsilon: Number) -> tuple[Fraction, Fraction]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import read_floats
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, MismatchError
 from undertow.mechanisms.local.base import LocalProtocol
@@ -80,9 +81,11 @@ def frequency_variance(
     >>> float(frequency_variance(protocol, 0.0, reports=1000).round(8))
     0.00368269
     """
-    n = check_count(reports, "reports")
+    n, share = check_count(reports, "reports"), read_floats(frequency, "frequency")
+    if not np.isfinite(share).all():
+        raise ValueError("frequency must be finite, got others.")
     gap = _gap(protocol)
-    return np.asarray(protocol.report_variance(frequency) / (n * gap * gap))
+    return np.asarray(protocol.report_variance(share) / (n * gap * gap))
 
 
 def frequency_from_counts(
@@ -119,12 +122,14 @@ def frequency_from_counts(
     >>> found.frequencies.round(10).tolist()
     [0.5666666667, 0.2666666667, 0.1666666667]
     """
-    n, seen = check_count(reports, "reports"), np.asarray(counts, dtype=float)
+    n, seen = check_count(reports, "reports"), read_floats(counts, "counts")
     if seen.shape != (protocol.categories,):
         raise MismatchError(
             f"counts must have one entry per category ({protocol.categories}), got "
             f"shape {seen.shape}."
         )
+    if not np.isfinite(seen).all():
+        raise ValueError("counts must be finite, got others.")
     found = (seen / n - float(protocol.noise)) / _gap(protocol)
     # The variance is linear in the frequency, so plugging in keeps it unbiased.
     spread = frequency_variance(protocol, found, reports=n)

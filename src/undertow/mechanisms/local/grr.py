@@ -18,6 +18,7 @@ from undertow.mechanisms.local.base import (
     log_fraction,
     read_categories,
     read_knowledge,
+    read_source,
     read_values,
 )
 from undertow.mechanisms.local.grr_formula import (
@@ -27,7 +28,6 @@ from undertow.mechanisms.local.grr_formula import (
 )
 from undertow.mechanisms.local.packed import bernoulli
 from undertow.mechanisms.noise.draw import Draw
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure
@@ -114,7 +114,7 @@ class GeneralizedResponse(LocalProtocol):
 
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one report per client, with exactly the stated probabilities."""
-        truths, origin = read_values(values, self.categories), source or SecureSource()
+        truths, origin = read_values(values, self.categories), read_source(source)
         told = bernoulli(self.keep, len(truths), source=origin)
         others = origin.uniform(self.categories - 1, len(truths)).values
         # Skip the truth in the numbering of the other categories.

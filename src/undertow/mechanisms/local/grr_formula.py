@@ -6,12 +6,13 @@ import math
 from typing import SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_probability
 from undertow.mechanisms.local.base import (
     advantage_up,
     disagreement,
+    never_binds,
     read_categories,
     read_level,
     read_prior,
@@ -139,14 +140,23 @@ def grr_advantage(
     gap = grr_variation(m, epsilon)
     if success is None:
         return advantage_up(gap * disagreement(prior, m))
-    masses, wins = read_prior(prior, m), np.asarray(success, dtype=bool)
+    masses, wins = read_prior(prior, m), _read_wins(success)
     if wins.shape != (m, m) or not wins.any(axis=0).all():
         raise ValueError(
             f"success must be a table of shape ({m}, {m}) in which some guess wins on "
             f"each truth, got shape {wins.shape}."
         )
-    least = np.where(wins, (wins @ masses)[:, None], np.inf).min(axis=0)
-    return advantage_up(gap * max(0.0, math.fsum((masses * (1.0 - least)).tolist())))
+    # One minus a mass near 1 has no digits left; what a guess misses is added up.
+    missed = np.logical_not(wins).astype(float) @ masses
+    best = np.where(wins, missed[:, None], 0.0).max(axis=0)
+    return advantage_up(gap * math.fsum((masses * best).tolist()), terms=m)
+
+
+def _read_wins(success: ArrayLike) -> NDArray[np.bool_]:
+    table = np.asarray(success)
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise ValueError("success must be a table of truth values, got other entries.")
+    return table.astype(np.bool_)
 
 
 def grr_level(
@@ -223,8 +233,7 @@ def calibrate_grr(
     [0.405465, 2.504379]
     """
     m, target = read_categories(categories), check_probability(advantage, "advantage")
-    room = disagreement(prior, m)
-    if target >= room:
+    if never_binds(target, prior, m):
         value = math.inf
     elif target < _TINY:
         value = 0.0

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import complements
 from undertow._validate import check_count, check_index
 from undertow.errors import MismatchError
 from undertow.mechanisms.local.base import (
@@ -23,6 +24,7 @@ from undertow.mechanisms.local.base import (
     read_categories,
     read_knowledge,
     read_prior,
+    read_source,
     read_values,
 )
 from undertow.mechanisms.local.hashing_formula import (
@@ -32,7 +34,6 @@ from undertow.mechanisms.local.hashing_formula import (
 )
 from undertow.mechanisms.local.packed import bernoulli
 from undertow.mechanisms.noise.draw import Draw
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure
@@ -83,6 +84,7 @@ def hash_bucket(
     >>> hash_bucket(7, [0, 1, 2, 3], buckets=5).shape
     (4,)
     """
+    g = check_count(buckets, "buckets")
     # Arrays of at least one dimension, whose products wrap around silently.
     state = np.atleast_1d(np.asarray(values)).astype(np.uint64) + np.uint64(1)
     word = state * np.uint64(0x9E3779B97F4A7C15) + np.asarray(seeds, dtype=np.uint64)
@@ -91,7 +93,7 @@ def hash_bucket(
     word ^= word >> np.uint64(27)
     word *= np.uint64(0x94D049BB133111EB)
     word ^= word >> np.uint64(31)
-    return (word % np.uint64(buckets)).astype(np.int64)
+    return (word % np.uint64(g)).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -189,7 +191,7 @@ class LocalHashing(LocalProtocol):
             share = (min(self.buckets, m) - 1) / m
         elif knowledge == "none":
             masses = read_prior(prior, m)
-            best = np.sort(masses * (1.0 - masses))[::-1][: self.buckets]
+            best = np.sort(masses * complements(masses))[::-1][: self.buckets]
             share = min(share, math.fsum(best.tolist()))
         value = advantage_up(gap * share)
         return self._bound(value, "Local protocols, Proposition 4", tight=None)
@@ -208,7 +210,7 @@ class LocalHashing(LocalProtocol):
 
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one pair of fresh seed and noisy bucket per client."""
-        truths, origin = read_values(values, self.categories), source or SecureSource()
+        truths, origin = read_values(values, self.categories), read_source(source)
         count = len(truths)
         halves = [origin.uniform(1 << 32, count).values.astype(np.uint64) for _ in "ab"]
         reports = np.empty(count, dtype=REPORT)

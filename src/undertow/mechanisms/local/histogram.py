@@ -15,6 +15,7 @@ from typing import Any, ClassVar, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import read_floats
 from undertow._validate import check_index
 from undertow.errors import MismatchError
 from undertow.mechanisms.local.base import (
@@ -204,10 +205,12 @@ class SummationHistogram(LocalProtocol):
         return np.full(np.shape(frequency), 8.0 / float(self.epsilon) ** 2)
 
     def _read(self, reports: Any) -> NDArray[np.float64]:
-        table = np.asarray(reports, dtype=float)
+        table = read_floats(reports, "reports")
         if table.ndim != 2 or table.shape[1] != self.categories:
             raise MismatchError(
                 f"reports must be rows of {self.categories} numbers, got shape "
                 f"{table.shape}."
             )
+        if not np.isfinite(table).all():
+            raise MismatchError("reports must be finite numbers, got others.")
         return table

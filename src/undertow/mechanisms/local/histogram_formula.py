@@ -6,6 +6,7 @@ SHE sends the noisy vector, THE which of its coordinates pass a threshold.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import SupportsIndex
 
 import numpy as np
@@ -19,6 +20,7 @@ from undertow.mechanisms.local.base import (
     read_level,
 )
 from undertow.mechanisms.local.unary_formula import inverse_mean, unary_from_gap
+from undertow.privacy.exact import round_up
 
 __all__ = [
     "read_threshold",
@@ -141,7 +143,7 @@ def she_advantage(categories: SupportsIndex, epsilon: float) -> float:
     0.03481685
     """
     m = read_categories(categories)
-    return max(0.0, she_success(m, epsilon) - 1.0 / m)
+    return max(0.0, round_up(Fraction(she_success(m, epsilon)) - Fraction(1, m)))
 
 
 def the_threshold(epsilon: float) -> float:

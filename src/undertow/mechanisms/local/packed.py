@@ -6,7 +6,11 @@ Bit j of a report lies in word ``j // 32`` at place ``j % 32``. A million report
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -35,8 +39,10 @@ Words = NDArray[np.uint32]
 
 _WORD = 32
 _ALL = np.uint32(0xFFFFFFFF)
-# Words drawn at a time, to stay in the cache.
-_BLOCK = 1 << 20
+# Words looked at, and words drawn at a time, to stay in the cache.
+_BLOCK, _DRAWN = 1 << 20, 1 << 16
+# Up to this probability most words are empty, and the others have few ones.
+_RARE = Fraction(1, 32)
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(
     axis=1, dtype=np.uint8
 )
@@ -56,15 +62,59 @@ def bernoulli_words(
     -----
     Bit for bit, a uniform number U is compared with the binary digits of the
     probability; a lane is decided at the first digit that differs, so that it is 1
-    exactly if U is below. A word needs about seven draws whatever the probability.
+    exactly if U is below. A word needs about seven draws whatever the probability. Up
+    to 1/32 the number of ones of a word is drawn first, in the same way, from the
+    binomial law, and then their places: little more than one draw.
     """
     if probability == 1:
         return np.full(count, _ALL, dtype="<u4")
     result = np.zeros(count, dtype="<u4")
-    for start in range(0, count, _BLOCK):
-        part = result[start : start + _BLOCK]
-        part[:] = _compare(probability, part.size, source)
+    draw = _scatter if probability <= _RARE else _compare
+    for start in range(0, count, _DRAWN):
+        part = result[start : start + _DRAWN]
+        part[:] = draw(probability, part.size, source)
     return result
+
+
+def _scatter(probability: Fraction, count: int, source: UniformSource) -> Words:
+    """Draw how many ones each word has, then where, no place twice."""
+    cuts = _cuts(probability, _WORD)
+    u = source.uniform(1 << _WORD, count).values
+    words = np.flatnonzero(u >= cuts[0])
+    u = u[words]
+    missing = np.searchsorted(cuts, u)
+    for at in np.flatnonzero(np.isin(u, cuts)).tolist():
+        missing[at] = _refine(probability, int(u[at]), source)
+    lanes = np.zeros(words.size, dtype=np.uint32)
+    pending = np.flatnonzero(missing)
+    while pending.size:
+        place = source.uniform(_WORD, pending.size).values
+        mask = np.uint32(1) << place.astype(np.uint32)
+        missing[pending] -= (lanes[pending] & mask) == 0
+        lanes[pending] |= mask
+        pending = pending[missing[pending] > 0]
+    result = np.zeros(count, dtype=np.uint32)
+    result[words] = lanes
+    return result
+
+
+@lru_cache(maxsize=64)
+def _cuts(probability: Fraction, digits: int) -> tuple[int, ...]:
+    """Return P(K <= k) for k = 0, ..., 31 in units of 2^-digits, rounded down."""
+    one, unit = probability.numerator, probability.denominator
+    law = [
+        math.comb(_WORD, k) * one**k * (unit - one) ** (_WORD - k) for k in range(_WORD)
+    ]
+    return tuple((total << digits) // unit**_WORD for total in accumulate(law))
+
+
+def _refine(probability: Fraction, u: int, source: UniformSource) -> int:
+    """Draw further digits of a number that begins like one of the cuts."""
+    digits = _WORD
+    while u in (cuts := _cuts(probability, digits)):
+        u = (u << _WORD) + int(source.uniform(1 << _WORD, 1).values[0])
+        digits += _WORD
+    return bisect_left(cuts, u)
 
 
 def _compare(probability: Fraction, count: int, source: UniformSource) -> Words:

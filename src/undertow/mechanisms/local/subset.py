@@ -18,6 +18,7 @@ from undertow.mechanisms.local.base import (
     exact_odds,
     log_fraction,
     read_categories,
+    read_source,
     read_values,
 )
 from undertow.mechanisms.local.packed import (
@@ -40,7 +41,6 @@ from undertow.mechanisms.local.subset_formula import (
     subset_variation,
 )
 from undertow.mechanisms.noise.draw import Draw
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure
@@ -164,7 +164,7 @@ class SubsetSelection(LocalProtocol):
 
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one packed set per client, with exactly the stated law."""
-        truths, origin = read_values(values, self.categories), source or SecureSource()
+        truths, origin = read_values(values, self.categories), read_source(source)
         held = bernoulli(self.keep, len(truths), source=origin)
         table = np.empty((len(truths), width(self.categories)), dtype="<u4")
         for start in range(0, len(truths), _ROWS):

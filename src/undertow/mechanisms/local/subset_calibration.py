@@ -17,6 +17,7 @@ from undertow._validate import check_choice, check_probability
 from undertow.mechanisms.local.base import (
     Knowledge,
     disagreement,
+    never_binds,
     read_categories,
     read_knowledge,
 )
@@ -164,11 +165,11 @@ def _target_excess(
     lowered = target / (1.0 + _SLACK) if target >= _TINY else 0.0
     if knowledge == "none":
         # Never binding from the limit 1 - 1/m of size 1 on.
-        return np.where(target >= (m - 1) / m, np.inf, lowered * m * sizes)
-    room = disagreement(prior, m)
-    if target >= room:
+        never = never_binds(target, None, m)
+        return np.where(never, np.inf, lowered * m * sizes)
+    if never_binds(target, prior, m):
         return np.full(sizes.shape, np.inf)
-    return np.full(sizes.shape, lowered * (m - 1) / room)
+    return np.full(sizes.shape, lowered * (m - 1) / disagreement(prior, m))
 
 
 def _choose(

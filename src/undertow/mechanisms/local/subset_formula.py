@@ -111,7 +111,8 @@ def subset_breakpoints(categories: SupportsIndex) -> NDArray[np.float64]:
 def read_subset(categories: int, epsilon: float, subset: int | None) -> int:
     """Read a subset size below m; None is the floor rule."""
     size = subset_size(categories, epsilon) if subset is None else subset
-    if check_count(size, "subset") >= categories:
+    size = check_count(size, "subset")
+    if size >= categories:
         raise ValueError(f"subset must be below {categories} categories, got {size}.")
     return size
 
@@ -241,7 +242,7 @@ def subset_advantage(
     if prior is None:
         return advantage_up(excess / (m * size))
     weight = _ordered_sum(read_prior(prior, m), size)
-    return advantage_up(excess / (m - size) * weight)
+    return advantage_up(excess / (m - size) * weight, terms=m)
 
 
 def _excess(m: int, level: float, size: int) -> float:

@@ -19,6 +19,7 @@ from undertow.mechanisms.local.base import (
     exact_odds,
     log_fraction,
     read_categories,
+    read_source,
     read_values,
 )
 from undertow.mechanisms.local.packed import (
@@ -33,7 +34,6 @@ from undertow.mechanisms.local.packed import (
 )
 from undertow.mechanisms.local.unary_formula import unary_from_gap, unary_success
 from undertow.mechanisms.noise.draw import Draw, read_probability
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.values import PRECISE, decimal_up
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure
@@ -143,7 +143,7 @@ class UnaryEncoding(LocalProtocol):
 
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one row of packed bits per client; O(m/32) words each."""
-        truths, origin = read_values(values, self.categories), source or SecureSource()
+        truths, origin = read_values(values, self.categories), read_source(source)
         count = len(truths)
         rows = sample_rows(self.q, count, length=self.categories, source=origin)
         set_bits(rows, truths, bernoulli(self.p, count, source=origin))

@@ -152,7 +152,7 @@ def unary_from_gap(
     if prior is None:
         # (1 - (1 - q)^(m-1)) / (m q), with its limit at q = 0
         return advantage_up(gap * (m - 1) / m * inverse_mean(m - 1, q))
-    return advantage_up(gap * _ordered_sum(read_prior(prior, m), q))
+    return advantage_up(gap * _ordered_sum(read_prior(prior, m), q), terms=m)
 
 
 def _ordered_sum(prior: NDArray[np.float64], q: float) -> float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol
+from typing import Protocol, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import read_floats
 from undertow._numeric import greatest_float, inflate
-from undertow._validate import check_probability
+from undertow._validate import check_count, check_probability
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.privacy import Approx, Bound, Calibration, Loss, Pure, TradeOff, round_up
 
@@ -29,6 +30,7 @@ __all__ = [
     "disagreement",
     "law",
     "parameters",
+    "read_size",
     "uniform_disagreement",
 ]
 
@@ -89,14 +91,28 @@ def uniform_disagreement(size: int) -> float:
 
 
 def law(prior: PriorLike) -> Floats:
-    """Read a prior: an object with a ``pmf``, or the probabilities themselves."""
-    masses = np.asarray(getattr(prior, "pmf", prior), dtype=np.float64)
-    if masses.ndim != 1 or not np.all(masses >= 0):
-        raise ValueError("prior must be a vector of non-negative numbers.")
-    total = math.fsum(masses.tolist())
-    if abs(total - 1.0) > _TOLERANCE:
+    """Read a prior: an object with a ``pmf``, or the probabilities themselves.
+
+    What is missing from 1, at most 1e-9, is shared out in proportion.
+    """
+    masses = read_floats(getattr(prior, "pmf", prior), "prior")
+    if masses.ndim != 1 or not np.all((masses >= 0) & (masses < math.inf)):
+        raise ValueError("prior must be a vector of finite, non-negative numbers.")
+    total = float(masses.sum())
+    if not abs(total - 1.0) <= _TOLERANCE:
         raise ValueError(f"prior must sum to 1, got {total}.")
-    return masses
+    exact = math.fsum(masses.tolist())
+    return masses if exact == 1.0 else np.asarray(masses / exact)
+
+
+def read_size(size: SupportsIndex) -> int:
+    """Read a number of records that a float can hold."""
+    m = check_count(size, "size")
+    if m > 10**300:
+        raise ValueError(
+            "size must be at most 10^300, got more; use the prior-free cap."
+        )
+    return m
 
 
 def parameters(loss: Loss) -> tuple[float, float]:

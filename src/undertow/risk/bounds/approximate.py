@@ -15,8 +15,10 @@ import math
 
 import numpy as np
 
+from undertow._arrays import complements
+from undertow._arrays import disagreement as spread_of
 from undertow._numeric import expm1_up, inflate
-from undertow._validate import check_count, check_probability
+from undertow._validate import check_probability
 from undertow.privacy import Bound, Loss, TradeOff
 from undertow.privacy.variation import loss_tradeoff, total_variation
 from undertow.risk.bounds._curve import capacity
@@ -29,6 +31,7 @@ from undertow.risk.bounds._parts import (
     disagreement,
     law,
     parameters,
+    read_size,
     uniform_disagreement,
 )
 
@@ -142,7 +145,7 @@ def region_capacity(guarantee: Loss | TradeOff, size: int) -> float:
     >>> round(region_capacity(Pure(1), 4), 6)
     0.901468
     """
-    m = check_count(size, "size")
+    m = read_size(size)
     f = guarantee if isinstance(guarantee, TradeOff) else loss_tradeoff(guarantee)
     return min(float(m - 1), inflate(capacity(f, m), MARGIN))
 
@@ -188,13 +191,12 @@ def exact_guess_bound(guarantee: Loss | TradeOff, prior: PriorLike) -> Bound:
         total = guarantee.total_variation()
     else:
         total = total_variation(guarantee)
-    sizes = total * np.maximum(0.0, 1.0 - pi)
+    sizes = total * complements(pi)
     full = int(np.searchsorted(np.cumsum(sizes), room, side="right"))
     price = float(pi[full]) if full < len(pi) else 0.0
     paid = sizes * np.maximum(0.0, pi - price)
     value = price * room + math.fsum(paid.tolist())
-    spread = math.fsum((pi * np.maximum(0.0, 1.0 - pi)).tolist())
-    ceiling = inflate(spread, MARGIN)
+    ceiling = inflate(spread_of(pi), MARGIN)
     return advantage(capped(value, ceiling), "Theorem 5.15", unchecked=_EXACT)
 
 
@@ -233,7 +235,7 @@ def uniform_guess_bound(loss: Loss, size: int) -> Bound:
     0.131976997
     """
     epsilon, delta = parameters(loss)
-    m = check_count(size, "size")
+    m = read_size(size)
     decay = math.exp(-epsilon)
     top = -math.expm1(-epsilon) + delta * m * decay
     value = (m - 1) / m * (top / (1.0 + (m - 1) * decay))

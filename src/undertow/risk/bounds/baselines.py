@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow._arrays import disagreement
 from undertow._numeric import inflate, nudge_down
 from undertow._validate import check_probability
 from undertow.privacy import Bound
@@ -21,6 +22,9 @@ Floats = NDArray[np.float64]
 
 PROGRAM_SIZE = 10
 """Records up to which a threat carries its linear program."""
+
+# Covers the rounding of a term and of the law itself.
+_MARGIN = 2.0**-48
 
 
 class ThreatLike(Protocol):
@@ -75,6 +79,10 @@ class Baselines:
         Whether only the exact record counts.
     pmf : tuple of float
         The prior where it is finite, else empty.
+    program : callable, optional
+        From epsilon to the bound by linear programming.
+    derived : bool
+        Whether they were read off a threat; otherwise the caller declares them.
 
     Examples
     --------
@@ -89,6 +97,7 @@ class Baselines:
     exact: bool = False
     pmf: tuple[float, ...] = ()
     program: Callable[[float], Bound] | None = field(default=None, compare=False)
+    derived: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("collision", "best_guess", "worst_guess"):
@@ -102,18 +111,23 @@ class Baselines:
     @classmethod
     def of(cls, threat: ThreatLike) -> Baselines:
         """Read them off a threat, each rounded to the safe side."""
+        if not hasattr(threat, "has_knowledge"):
+            raise TypeError(f"threat must be a Threat, got {type(threat).__name__}.")
         pmf = np.asarray(threat.prior.pmf, dtype=np.float64)
         margin = 2.0**-52 * (len(pmf) + 4)
-        spread = math.fsum((pmf * (1.0 - pmf)).tolist())
+        spread = inflate(disagreement(pmf), _MARGIN)
+        # Two lower limits: each keeps its digits at one end.
+        square = math.fsum((pmf * pmf).tolist()) * (1.0 - _MARGIN)
         low = threat.worst_guess
         return cls(
-            collision=max(0.0, nudge_down(1.0 - spread, 4)) if spread > 0 else 1.0,
+            collision=max(square, nudge_down(1.0 - spread)) if spread > 0 else 1.0,
             best_guess=min(1.0, inflate(threat.best_guess, margin)),
             worst_guess=max(0.0, low - margin * low),
             knowledge=threat.has_knowledge,
             exact=_hits_one(threat),
             pmf=tuple(pmf.tolist()),
             program=_program(threat, pmf) if len(pmf) <= PROGRAM_SIZE else None,
+            derived=True,
         )
 
 

@@ -187,6 +187,8 @@ def composed_bound(releases: Releases, *, collision: float = 0.0) -> Bound:
     >>> round(composed_bound([Pure("0.1")] * 10, collision=0.5).value, 6)
     0.061268
     """
+    if isinstance(releases, Loss | TradeOff):
+        raise TypeError("releases must be a sequence of guarantees, got a single one.")
     if not releases:
         raise AssumptionError("releases must hold at least one guarantee, got none.")
     spread = disagreement(collision)

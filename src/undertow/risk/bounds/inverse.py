@@ -13,11 +13,11 @@ References
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
-import numpy as np
-
-from undertow._numeric import inflate, nudge_down
-from undertow._validate import check_count, check_probability
+from undertow._arrays import disagreement as spread_of
+from undertow._numeric import inflate, log_down, nudge_down
+from undertow._validate import check_count, check_finite, check_probability
 from undertow.privacy import Approx, Bound, Calibration, Loss, Pure
 from undertow.risk.bounds._parts import (
     BARE,
@@ -25,7 +25,6 @@ from undertow.risk.bounds._parts import (
     MARGIN,
     PriorLike,
     calibrated_epsilon,
-    check_target,
     disagreement,
     law,
     uniform_disagreement,
@@ -107,8 +106,8 @@ def variation_epsilon_bound(
     Parameters
     ----------
     observed : float
-        The advantage, at most :math:`1 - \kappa_\pi`; a lower confidence limit of it in
-        an audit.
+        The advantage, from -1 to :math:`1 - \kappa_\pi`; a lower confidence limit of
+        it in an audit.
     delta : float, optional
         At which epsilon is asked for.
     collision : float, optional
@@ -130,22 +129,19 @@ def variation_epsilon_bound(
     >>> round(variation_epsilon_bound(0.2, collision=0.5).value, 6)
     0.847298
     """
-    gamma, lost = check_target(observed), check_probability(delta, "delta")
+    gamma, lost = _observed(observed), check_probability(delta, "delta")
     spread = disagreement(collision)
     if gamma > spread:
         raise ValueError(
             f"observed must be at most 1 - collision = {spread}, got {observed}; no "
             "attack has a larger advantage."
         )
-    g = gamma / spread
-    if g >= 1:
-        value = math.inf if lost < 1 else 0.0
-    else:
-        # ln((1 + g - 2 delta)/(1 - g)), as log1p of a difference.
-        value = math.log1p(max(0.0, 2.0 * (g - lost)) / (1.0 - g))
+    room = 1 - Fraction(float(collision))
+    # With g = gamma / room the ratio is (1 + g - 2 delta) / (1 - g).
+    value = _log_ratio(room + Fraction(gamma) - 2 * Fraction(lost) * room, room, gamma)
     if lost == 0 and gamma < 1:
-        value = max(value, 4.0 * math.atanh(gamma))
-    return Bound(_lowered(value), "Theorem 5.2", BARE)
+        value = max(value, _lowered(4.0 * math.atanh(gamma)))
+    return Bound(value if lost < 1 else 0.0, "Theorem 5.2", BARE)
 
 
 def calibrate_baseline(
@@ -225,7 +221,7 @@ def calibrate_exact_guess(
     1.0
     """
     pi, lost = law(prior), check_probability(delta, "delta")
-    ceiling = inflate(math.fsum((pi * np.maximum(0.0, 1.0 - pi)).tolist()), MARGIN)
+    ceiling = inflate(spread_of(pi), MARGIN)
     return calibrated_epsilon(
         target,
         lambda epsilon: exact_guess_bound(_loss(epsilon, lost), pi),
@@ -285,8 +281,8 @@ def uniform_guess_epsilon_bound(
     Parameters
     ----------
     observed : float
-        The advantage, at most :math:`1 - 1/m`; a lower confidence limit of it in an
-        audit.
+        The advantage, from -1 to :math:`1 - 1/m`; a lower confidence limit of it in
+        an audit.
     size : int
         Number m of records; at least 2.
     delta : float, optional
@@ -308,7 +304,7 @@ def uniform_guess_epsilon_bound(
     >>> round(uniform_guess_epsilon_bound(0.5, 10).value, 6)
     2.60269
     """
-    gamma, m = check_target(observed), check_count(size, "size", minimum=2)
+    gamma, m = _observed(observed), check_count(size, "size", minimum=2)
     lost = check_probability(delta, "delta")
     ceiling = uniform_disagreement(m)
     if gamma > ceiling:
@@ -316,15 +312,27 @@ def uniform_guess_epsilon_bound(
             f"observed must be at most 1 - 1/size = {ceiling}, got {observed}; no "
             "attack has a larger advantage."
         )
-    share = gamma / ceiling
-    excess = max(0.0, m * (share - lost))
-    # ln((1 + gamma m - delta m)/(1 - share)) = log1p((m share - m delta)/(1 - share)).
-    if share >= 1:
-        value = math.inf if lost < 1 else 0.0
-    else:
-        value = math.log1p(excess / (1.0 - share))
+    room = Fraction(m - 1, m)
+    # The ratio is (1 + gamma m - delta m) / (1 - gamma / room).
+    value = _log_ratio((1 + m * (Fraction(gamma) - Fraction(lost))) * room, room, gamma)
     unchecked = (*_EXACT, "the prior is uniform")
-    return Bound(_lowered(value), "Corollary 5.16", unchecked)
+    return Bound(value if lost < 1 else 0.0, "Corollary 5.16", unchecked)
+
+
+def _observed(observed: float) -> float:
+    """Read an observed advantage; nothing follows from one that is not positive."""
+    value = check_finite(observed, "observed")
+    if not -1 <= value <= 1:
+        raise ValueError(f"observed must be in [-1, 1], got {observed}.")
+    return max(0.0, value)
+
+
+def _log_ratio(top: Fraction, room: Fraction, gamma: float) -> float:
+    """Return ln(top / (room - gamma)), rounded down, at least 0; all of it exact."""
+    left = room - Fraction(gamma)
+    if left <= 0:
+        return math.inf if gamma > 0 else 0.0
+    return max(0.0, log_down(top / left)) if top > left else 0.0
 
 
 def _lowered(value: float) -> float:

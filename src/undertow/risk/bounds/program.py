@@ -30,6 +30,10 @@ LARGEST_PROGRAM = 16
 """Records up to which the program is solved; it has 2^m - 1 columns."""
 
 
+# A mechanism that comes as close to the dual value counts as attaining it.
+_ATTAINED = 1e-7
+
+
 def program_bound(
     epsilon: float,
     prior: PriorLike,
@@ -90,7 +94,9 @@ def program_bound(
     value = min(1.0, _certified(columns, gains, dual))
     used = weights > 1e-12
     channel = (columns[used] * weights[used, None]).T
-    details = {"channel": channel, "value": float(gains @ weights)}
+    attained = float(gains @ weights)
+    details = {"channel": channel, "value": attained}
+    proper = np.abs(channel.sum(axis=1) - 1.0).max() <= _ATTAINED
     return Bound(
         value,
         "linear program over pure-DP mechanisms",
@@ -98,14 +104,14 @@ def program_bound(
         ("dual certificate",),
         "advantage",
         Witness("channel", f"a mechanism with {int(used.sum())} outputs", details),
-        tight=True,
+        tight=True if proper and attained >= value - _ATTAINED else None,
     )
 
 
 def _threat(
     size: int, hits: ArrayLike | None, labels: ArrayLike | None
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    table = np.eye(size, dtype=bool) if hits is None else np.asarray(hits, dtype=bool)
+    table = np.eye(size, dtype=bool) if hits is None else _truth_values(hits)
     if table.ndim != 2 or table.shape[1] != size or len(table) == 0:
         raise ValueError(
             f"hits must have one column for each of the {size} records and a row for "
@@ -118,6 +124,13 @@ def _threat(
             f"{known.shape}."
         )
     return table, np.unique(known, return_inverse=True)[1].astype(np.intp)
+
+
+def _truth_values(hits: ArrayLike) -> NDArray[np.bool_]:
+    table = np.asarray(hits)
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise ValueError("hits must be truth values, got other entries.")
+    return table.astype(np.bool_)
 
 
 def _patterns(size: int, epsilon: float) -> Floats:

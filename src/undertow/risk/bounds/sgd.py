@@ -246,6 +246,7 @@ def calibrate_sgd(
     71.576685
     """
     target, m = check_target(target), check_count(size, "size")
+    sgd_bound(1.0, steps, size=m, knowledge=knowledge, adjacency=adjacency)
 
     def bound(sigma: float) -> Bound:
         return sgd_bound(sigma, steps, size=m, knowledge=knowledge, adjacency=adjacency)

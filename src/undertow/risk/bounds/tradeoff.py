@@ -31,6 +31,7 @@ from undertow.risk.bounds._parts import (
     calibrated_epsilon,
     capped,
     disagreement,
+    read_size,
     uniform_disagreement,
 )
 
@@ -143,7 +144,7 @@ def uniform_tradeoff_bound(guarantee: Loss | TradeOff, size: int) -> Bound:
     >>> round(uniform_tradeoff_bound(GDP(1), 10).value, 6)
     0.228999
     """
-    f, m = _tradeoff(guarantee), check_count(size, "size")
+    f, m = _tradeoff(guarantee), read_size(size)
     value = capped(capacity(f, m) / m, uniform_disagreement(m))
     unchecked = (*BLIND, "the prior is uniform", "only the exact record counts")
     return advantage(value, "Theorem 5.11(c), uniform prior", unchecked=unchecked)
@@ -209,7 +210,7 @@ def uniform_gaussian_bound(mu: float, size: int, *, sharpen: bool = True) -> Bou
     >>> round(uniform_gaussian_bound(1.0, 10, sharpen=False).value, 6)
     0.271418
     """
-    mu, m = check_non_negative(mu, "mu"), check_count(size, "size")
+    mu, m = check_non_negative(mu, "mu"), read_size(size)
     if sharpen:
         return uniform_tradeoff_bound(GaussianTradeOff(mu), m)
     spread = uniform_disagreement(m)

@@ -18,8 +18,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._arrays import disagreement as spread_of
+from undertow._arrays import read_floats
 from undertow._numeric import inflate
-from undertow._validate import check_count, check_non_negative, check_probability
+from undertow._validate import check_non_negative, check_probability
 from undertow.privacy import (
     Bound,
     Loss,
@@ -34,6 +36,7 @@ from undertow.risk.bounds._parts import (
     capped,
     disagreement,
     law,
+    read_size,
     uniform_disagreement,
 )
 
@@ -160,7 +163,7 @@ def uniform_prior_bound(epsilon: float, size: int) -> Bound:
     >>> round(uniform_prior_bound(1.0, 3).value, 6)
     0.242784
     """
-    epsilon, m = check_non_negative(epsilon, "epsilon"), check_count(size, "size")
+    epsilon, m = check_non_negative(epsilon, "epsilon"), read_size(size)
     decay = math.exp(-epsilon)
     # The summand is concave in k with its peak at m / (1 + e^(epsilon/2)).
     peak = m / (1.0 + math.exp(min(epsilon, 1400.0) / 2.0))
@@ -201,7 +204,7 @@ def pairwise_variation_bound(distances: ArrayLike, prior: PriorLike) -> Bound:
     >>> round(pairwise_variation_bound(variation_matrix(P), [0.5, 0.3, 0.2]).value, 9)
     0.288
     """
-    pi, total = law(prior), np.array(distances, dtype=np.float64)
+    pi, total = law(prior), read_floats(distances, "distances")
     if total.shape != (len(pi), len(pi)):
         raise ValueError(
             f"distances must have shape ({len(pi)}, {len(pi)}), got {total.shape}."
@@ -237,11 +240,10 @@ def variation_matrix(channel: ArrayLike) -> NDArray[np.float64]:
     >>> variation_matrix([[0.75, 0.25], [0.25, 0.75]]).round(12).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
     """
-    rows = np.asarray(channel, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(f"channel must be a matrix, got {rows.ndim} dimensions.")
-    for row in rows:
-        law(row)
+    rows = read_floats(channel, "channel")
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"channel must be a matrix, got shape {rows.shape}.")
+    rows = np.stack([law(row) for row in rows])
     if len(rows) * rows.size > _PAIRS:
         raise ValueError(
             f"channel must need at most {_PAIRS} additions, got "
@@ -291,9 +293,8 @@ def projected_variation_bound(
             f"{read.shape}."
         )
     _, cells = np.unique(read, return_inverse=True)
-    masses = np.bincount(cells, weights=pi)
-    spread = math.fsum((masses * np.maximum(0.0, 1.0 - masses)).tolist())
-    spread = min(1.0, inflate(spread, 2.0**-50 * (len(pi) + 8)))
+    masses = np.bincount(cells, weights=pi).astype(np.float64)
+    spread = min(1.0, inflate(spread_of(masses), 2.0**-50 * (len(pi) + 8)))
     value = capped(_variation(guarantee) * spread, 1.0)
     unchecked = (*BARE, "the output depends on the record through the labels only")
     plain = advantage(value, "Theorem 5.2, projected", unchecked=unchecked)
