@@ -11,7 +11,7 @@ from undertow.risk.calibrate import calibrate
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families import FAMILIES, gaussian, grr, laplace
-from undertow.risk.family_unary import UnaryFamily
+from undertow.risk.families.unary import UnaryFamily
 from undertow.risk.prior import Prior
 from undertow.risk.success import Success
 from undertow.risk.threat import Threat

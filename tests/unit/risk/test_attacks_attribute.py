@@ -98,8 +98,8 @@ def test_a_planted_leak_is_found_and_stays_below_the_ceiling():
         design="exhaustive",
         rng=np.random.default_rng(0),
     )
-    # Right when present. Otherwise another person's model says nothing, and the target's
-    # other value misleads as often as the target's own helps: right half of the time.
+    # Right when present. Otherwise another person's model says nothing, and the other
+    # value of the target misleads as often as its own helps: right half of the time.
     assert found.success.value == pytest.approx(1.0)
     assert found.advantage.value == pytest.approx(0.5)
     assert found.advantage.value <= threat.ceiling

@@ -1,0 +1,343 @@
+r"""A family of mechanisms and its risk curve: the risk as a function of one parameter.
+
+Inside, every family is measured by a *level* in which the risk grows: epsilon itself,
+or the sensitivity over the noise. A :class:`Curve` holds the risk for whole arrays of
+levels and inverts it, so that a thousand targets cost one pass.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._numeric import nudge_up
+from undertow._validate import check_positive
+from undertow.errors import MismatchError, NotApplicable
+from undertow.privacy.loss import Loss
+from undertow.risk.exact import Risk, advantage
+from undertow.risk.threat import Threat
+
+__all__ = [
+    "CELLS",
+    "LARGEST_LEVEL",
+    "LEAST_LEVEL",
+    "MARGIN",
+    "Curve",
+    "Family",
+    "Structure",
+    "closed_view",
+    "greatest_levels",
+    "uniform_prior",
+]
+
+Floats = NDArray[np.float64]
+Structure = NDArray[np.int64]
+View = Literal["none", "full"]
+
+LARGEST_LEVEL = 10_000.0
+"""Largest level searched; also the largest epsilon of a local protocol."""
+
+LEAST_LEVEL = 1e-9
+"""Smallest level at which the exact engine is asked."""
+
+MARGIN = 1e-12
+"""Relative margin that covers the rounding of the closed forms."""
+
+_UNCHECKED = ("the target is independent of the other records", "the prior is public")
+# Targets from which a shared table pays, its size and first level; false position.
+_MANY, _GRID, _FIRST, _TRIES, _NEAR = 32, 256, 1e-9, 80, 1e-12
+CELLS = 1 << 21
+"""Cells of a table (levels, records) held at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """The risk of one family under one threat, as a function of the level.
+
+    Parameters
+    ----------
+    values : callable
+        From levels, and the structure where there is one, to risks, to nearest.
+    limit : float
+        The supremum over all levels.
+    theorem : str
+        What proves the values.
+    exact : bool
+        Whether an attack attains them; otherwise they are an upper bound.
+    inverse : callable, optional
+        From targets to levels; without it, bisection.
+    solve : callable, optional
+        From targets and whether the largest level is wanted to levels and structure;
+        for families whose structure steps with the level.
+    slack : float
+        Absolute part of the rounding margin.
+    reason : str
+        Why this route was taken.
+    unchecked : tuple of str
+        Hypotheses beyond independent records and a public prior.
+    searched : bool
+        Whether every value costs a run of the exact engine.
+    """
+
+    values: Callable[[Floats, Structure | None], Floats]
+    limit: float
+    theorem: str
+    exact: bool = True
+    inverse: Callable[[Floats], Floats] | None = None
+    solve: Callable[[Floats, bool], tuple[Floats, Structure]] | None = None
+    slack: float = 0.0
+    reason: str = "closed form"
+    unchecked: tuple[str, ...] = ()
+    searched: bool = False
+
+    def raised(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return the values raised by their rounding margin, at most 1."""
+        found = self.values(levels, structure)
+        up = np.nextafter(found * (1.0 + MARGIN) + self.slack, np.inf)
+        return np.asarray(np.minimum(np.where(found > 0, up, 0.0), 1.0))
+
+
+class Family(ABC):
+    r"""Mechanisms that differ in one parameter.
+
+    Attributes
+    ----------
+    name : str
+        How the command line calls it.
+    parameter : {"epsilon", "scale", "sigma"}
+        What is chosen.
+    rises : bool
+        Whether the risk grows with the parameter; it falls with noise.
+    monotone : bool
+        Whether it is proved that it does, for every threat.
+    structural : str
+        Name of a whole number that is part of the choice, or empty.
+    records : int
+        Number of records.
+
+    Notes
+    -----
+    `monotone` is a theorem of the page *Calibration in units of risk*, not a
+    measurement.
+    """
+
+    name: str
+    parameter: str = "epsilon"
+    rises: bool = True
+    monotone: bool = True
+    structural: str = ""
+    records: int
+    delta: float = 0.0
+    largest: float = LARGEST_LEVEL
+
+    @abstractmethod
+    def mechanism(self, parameter: float, *, structure: int | None = None) -> Any:
+        """Return the mechanism at a parameter, and at its structure if it has one."""
+
+    @abstractmethod
+    def curve(self, threat: Threat) -> Curve | None:
+        """Return the closed form under a threat; None where there is none."""
+
+    @abstractmethod
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return the largest total variation between two records, to nearest."""
+
+    def source(self, level: float, threat: Threat) -> Any:
+        """Return what the exact engine reads at a level; None if it cannot."""
+        return None
+
+    def level(self, parameter: float) -> float:
+        """Return the level of a parameter: the risk grows with it."""
+        return parameter
+
+    def parameters(self, levels: Floats) -> Floats:
+        """Return the parameter of each level, rounded to the private side."""
+        return levels
+
+    def least(self, curve: Curve) -> float:
+        """Return the risk below which no parameter leads, or no digits are left."""
+        if not curve.searched:
+            return curve.slack
+        return float(curve.values(np.array([LEAST_LEVEL]), None)[0])
+
+    def loss(self, parameter: float) -> Loss | None:
+        """Return the guarantee for replacing a record; None where none is stated."""
+        found: Loss = self.mechanism(parameter).loss()
+        return found
+
+    def risk(
+        self, parameter: float, threat: Threat, *, structure: int | None = None
+    ) -> Risk:
+        r"""Return the advantage of the best attack, by the strongest route there is.
+
+        Parameters
+        ----------
+        parameter : float
+            Positive and finite.
+        threat : Threat
+            Prior, success rule and knowledge, on the family's records.
+        structure : int, optional
+            Subset size or number of buckets; by default that of the protocol.
+
+        Returns
+        -------
+        Risk
+            Exact (`tight`) by closed form or engine; else total variation times
+            :math:`1 - \kappa_\pi`, with `tight` None and the reason in `theorem`.
+
+        Raises
+        ------
+        MismatchError
+            If the threat has another number of records.
+        """
+        check_positive(parameter, self.parameter)
+        self.require_match(threat)
+        curve = self.curve(threat)
+        if curve is None:
+            source = self.source(self.level(parameter), threat)
+            if source is not None:
+                return advantage(source, threat)
+            curve = self.fallback(threat)
+        chosen = None if structure is None else np.array([structure])
+        value = float(curve.raised(np.array([self.level(parameter)]), chosen)[0])
+        return self.state(value, curve, threat)
+
+    def fallback(self, threat: Threat) -> Curve:
+        r"""Return the bound by total variation, which holds for every threat."""
+        room = threat.ceiling
+
+        def values(levels: Floats, structure: Structure | None) -> Floats:
+            return self.variation(levels, structure) * room
+
+        return Curve(
+            values,
+            float(self.variation(np.array([np.inf]))[0]) * room,
+            "thesis, Theorem 5.2",
+            exact=False,
+            reason=(
+                f"no exact route for {self.name} under this threat; total variation "
+                "times the chance that two draws differ holds for every threat"
+            ),
+        )
+
+    def state(self, value: float, curve: Curve, threat: Threat) -> Risk:
+        """Turn a raised value of a curve into a result."""
+        return Risk(
+            min(value, threat.ceiling),
+            curve.theorem if curve.exact else f"{curve.theorem} ({curve.reason})",
+            (*_UNCHECKED, *curve.unchecked),
+            ("records of family and threat agree",),
+            tight=True if curve.exact else None,
+            threat=threat.summary,
+            ceiling=threat.ceiling,
+        )
+
+    def require_match(self, threat: Threat) -> None:
+        """Refuse a threat on another number of records."""
+        if not isinstance(threat, Threat):
+            raise TypeError(f"threat must be a Threat, got {type(threat).__name__}.")
+        if len(threat.prior) != self.records:
+            raise MismatchError(
+                f"threat must have the {self.records} records of {self.name}, got "
+                f"{len(threat.prior)}."
+            )
+
+    def __repr__(self) -> str:
+        return f"<Family {self.name}: {self.records} records, by {self.parameter}>"
+
+
+@lru_cache(maxsize=16)
+def closed_view(threat: Threat) -> View | None:
+    """Say which closed forms apply: exact success, knowing nothing or everything.
+
+    Declining to answer changes neither: some guess always gains at least nothing.
+
+    Examples
+    --------
+    >>> from undertow.risk.prior import Prior
+    >>> closed_view(Threat.membership(Prior.uniform(3)))
+    'full'
+    """
+    size = len(threat.prior)
+    kinds = int(threat.labels.max()) + 1
+    if kinds not in (1, size):
+        return None
+    try:
+        (sets,) = threat.success.sets(threat.support, [np.arange(size, dtype=np.intp)])
+    except NotApplicable:
+        return None
+    if len(sets.sizes) != size or not (sets.sizes == 1).all():
+        return None
+    return "none" if kinds == 1 else "full"
+
+
+def uniform_prior(threat: Threat) -> bool:
+    """Say whether all records are equally likely, to the rounding of the prior."""
+    pmf = threat.prior.pmf
+    return bool(pmf.max() - pmf.min() <= 4 * math.ulp(float(pmf.max())))
+
+
+def greatest_levels(
+    curve: Curve, targets: Floats, *, largest: float = LARGEST_LEVEL
+) -> Floats:
+    """Return the greatest level at which a growing curve stays within each target.
+
+    Few targets are bisected over the floats, 62 evaluations each. Many share a table of
+    the curve, and from its brackets go on by false position; they end within a relative
+    1e-11 below the target. A level of 0 says that no positive float fits.
+    """
+    low, high = np.zeros(targets.shape), np.full(targets.shape, nudge_up(largest))
+    if len(targets) >= _MANY:
+        grid = np.geomspace(_FIRST, largest, _GRID)
+        place = np.searchsorted(curve.raised(grid), targets, side="right")
+        inner = (place > 0) & (place < _GRID)
+        low[inner], high[inner] = grid[place[inner] - 1], grid[place[inner]]
+        low[inner] = _false_position(curve, targets[inner], low[inner], high[inner])
+        high[inner] = np.nextafter(low[inner], np.inf)
+    first, last = low.view(np.int64), high.view(np.int64)
+    while (open_ := last - first > 1).any():
+        middle = first[open_] + (last[open_] - first[open_]) // 2
+        fits = curve.raised(middle.view(np.float64)) <= targets[open_]
+        first[open_] = np.where(fits, middle, first[open_])
+        last[open_] = np.where(fits, last[open_], middle)
+    return low
+
+
+def _false_position(curve: Curve, targets: Floats, low: Floats, high: Floats) -> Floats:
+    """Raise `low` to the target within brackets, on logarithmic scales (Illinois)."""
+    goal = np.log(targets)
+    below, above = (np.log(curve.raised(x)) - goal for x in (low, high))
+    low, high, side = np.log(low), np.log(high), np.zeros(low.shape)
+    for _ in range(_TRIES):
+        todo = np.flatnonzero((below < -_NEAR) & (high - low > 1e-15))
+        if not todo.size:
+            break
+        a, b, f, g = low[todo], high[todo], below[todo], above[todo]
+        middle = np.where(g > f, (f * b - g * a) / np.where(g > f, f - g, 1.0), a)
+        outside = ~((middle > a) & (middle < b))
+        middle = np.where(outside, (a + b) / 2.0, middle)
+        level = np.exp(middle)
+        value = np.log(curve.raised(level)) - goal[todo]
+        fits = value <= 0.0
+        # An end that stays twice counts half, so that it moves next time.
+        above[todo] = np.where(fits & (side[todo] > 0), g / 2.0, g)
+        below[todo] = np.where(~fits & (side[todo] < 0), f / 2.0, f)
+        low[todo], below[todo] = (
+            _moved(fits, middle, a),
+            _moved(fits, value, below[todo]),
+        )
+        high[todo] = _moved(~fits, middle, b)
+        above[todo] = _moved(~fits, value, above[todo])
+        side[todo] = np.where(fits, 1.0, -1.0)
+    return np.asarray(np.exp(low) * (1.0 - 4e-16))
+
+
+def _moved(where: NDArray[np.bool_], new: Floats, old: Floats) -> Floats:
+    return np.where(where, new, old)

@@ -1,0 +1,336 @@
+r"""Families of noise on a number.
+
+Under the uniform prior, exact success and no knowledge the advantage is a sum over the
+gaps between neighbouring answers; every other threat goes to the exact engine for
+one-dimensional outputs.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import erf, erfinv, log_ndtr
+
+from undertow._numeric import nudge_up
+from undertow._validate import check_choice, check_positive, check_probability
+from undertow.errors import AssumptionError
+from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
+from undertow.privacy.gaussian import gaussian_sigma
+from undertow.privacy.loss import GDP, Approx, Loss, Pure
+from undertow.risk.families.base import (
+    CELLS,
+    Curve,
+    Family,
+    Structure,
+    closed_view,
+    uniform_prior,
+)
+from undertow.risk.threat import Threat
+
+__all__ = [
+    "AdditiveFamily",
+    "gaussian",
+    "gaussian_sum",
+    "laplace",
+    "laplace_sum",
+]
+
+Floats = NDArray[np.float64]
+
+# The level lies this share below what was solved for, so that noise computed from
+# epsilon by another rounding stays on the private side.
+_GUARD = 1e-12
+_ROOT8 = math.sqrt(8.0)
+
+
+class AdditiveFamily(Family):
+    r"""Laplace or Gaussian noise on a numeric answer, one answer per record.
+
+    Parameters
+    ----------
+    answers : array_like of shape (m,)
+        What would be published without noise, for each record; the other records fixed.
+    kind : {"laplace", "gaussian"}
+        The noise.
+    sensitivity : float, optional
+        Most that replacing a record moves the answer; the range of `answers` by
+        default, and never less.
+    parameter : {"epsilon", "scale", "sigma"}
+        What is chosen; noise is the sensitivity over the level.
+    delta : float
+        Of the Gaussian mechanism chosen by epsilon.
+
+    Notes
+    -----
+    Level: :math:`\Delta/b`, which is epsilon, or :math:`\Delta/\sigma`, which is
+    :math:`\mu`. More noise is the same noise plus independent noise, so the risk is
+    monotone under every threat.
+    """
+
+    largest = 1e12
+
+    def __init__(
+        self,
+        answers: ArrayLike,
+        *,
+        kind: str,
+        sensitivity: float | None = None,
+        parameter: str = "epsilon",
+        delta: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        self.answers = _read_answers(answers)
+        reach = float(self.answers.max() - self.answers.min())
+        self.sensitivity = check_positive(
+            reach if sensitivity is None else sensitivity, "sensitivity"
+        )
+        if self.sensitivity < reach:
+            raise AssumptionError(
+                f"sensitivity must be at least the range {reach:g} of the answers, got "
+                f"{sensitivity}; a replaced record moves the answer that far."
+            )
+        self.name, self.kind, self.parameter = name or kind, kind, parameter
+        self.delta, self.records = delta, len(self.answers)
+        self.rises = parameter == "epsilon"
+        gaps = np.diff(np.sort(self.answers)) / self.sensitivity
+        self._gaps, self._counts = np.unique(gaps[gaps > 0], return_counts=True)
+        self._reach = reach / self.sensitivity
+
+    def noise(self, parameter: float) -> float:
+        """Return the scale or standard deviation at a parameter, rounded up."""
+        value = check_positive(parameter, self.parameter)
+        if not self.rises:
+            return value
+        if self.kind == "gaussian":
+            return gaussian_sigma(self.sensitivity, value, delta=self.delta)
+        return nudge_up(self.sensitivity / value)
+
+    def mechanism(
+        self, parameter: float, *, structure: int | None = None
+    ) -> LaplaceMechanism | GaussianMechanism:
+        """Return the mechanism; its noise is rounded up."""
+        noise = self.noise(parameter)
+        return LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
+
+    def loss(self, parameter: float) -> Loss:
+        """Return the guarantee for answers within the sensitivity of each other."""
+        value = check_positive(parameter, self.parameter)
+        ratio = Fraction(self.sensitivity) / Fraction(self.noise(value))
+        if self._laplace:
+            return Pure(ratio)
+        if self.rises:
+            return Approx(value, self.delta)
+        return GDP.from_square(ratio**2)
+
+    def level(self, parameter: float) -> float:
+        """Return the sensitivity over the noise, rounded up."""
+        return nudge_up(self.sensitivity / self.noise(parameter))
+
+    def parameters(self, levels: Floats) -> Floats:
+        """Return the parameter of each level, rounded to the private side."""
+        lowered = levels * (1.0 - _GUARD)
+        if not self.rises:
+            with np.errstate(divide="ignore"):
+                return np.asarray(np.nextafter(self.sensitivity / lowered, np.inf))
+        return lowered if self._laplace else _epsilons(lowered, self.delta)
+
+    def least(self, curve: Curve) -> float:
+        """Return the risk at epsilon 0, which delta leaves."""
+        if not self.delta:
+            return Family.least(self, curve)
+        start = np.array([_ROOT8 * float(erfinv(self.delta))])
+        return float(curve.values(start, None)[0])
+
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return the total variation between the two extreme answers."""
+        return self._overlap(levels * self._reach)
+
+    def curve(self, threat: Threat) -> Curve | None:
+        """Return the closed form: uniform prior, exact success, no knowledge."""
+        if closed_view(threat) != "none" or not uniform_prior(threat):
+            return None
+        single = len(self._gaps) == 1
+        total = float(self._counts.sum()) / self.records
+
+        def inverse(targets: Floats) -> Floats:
+            return np.asarray(self._undo(targets / total) / self._gaps[0])
+
+        law = "Example 5.7" if self._laplace else "Example 5.8"
+        return Curve(
+            lambda levels, _: self._sums(levels),
+            total,
+            f"thesis, {law}, for any gaps",
+            inverse=inverse if single else None,
+        )
+
+    def source(self, level: float, threat: Threat) -> Any:
+        """Return the one-dimensional channel that the exact engine reads."""
+        from undertow.risk.scalar import ScalarChannel
+
+        noise = self.sensitivity / level
+        mechanism = (
+            LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
+        )
+        return ScalarChannel(mechanism, self.answers, threat.support)
+
+    @property
+    def _laplace(self) -> bool:
+        return self.kind == "laplace"
+
+    def _overlap(self, shifts: Floats) -> Floats:
+        """Return the total variation of the noise and the noise moved by shifts."""
+        if self._laplace:
+            return np.asarray(-np.expm1(-shifts / 2.0))
+        return np.asarray(erf(shifts / _ROOT8))
+
+    def _undo(self, shares: Floats) -> Floats:
+        if self._laplace:
+            return np.asarray(-2.0 * np.log1p(-shares))
+        return np.asarray(_ROOT8 * erfinv(shares))
+
+    def _sums(self, levels: Floats) -> Floats:
+        sums, step = np.empty(levels.shape), max(1, CELLS // max(1, len(self._gaps)))
+        for start in range(0, len(levels), step):
+            part = slice(start, start + step)
+            shifts = levels[part, None] * self._gaps
+            sums[part] = self._overlap(shifts) @ self._counts / self.records
+        return sums
+
+
+def laplace(
+    answers: ArrayLike,
+    *,
+    sensitivity: float | None = None,
+    parameter: Literal["epsilon", "scale"] = "epsilon",
+) -> AdditiveFamily:
+    """Return Laplace noise on a number.
+
+    Parameters
+    ----------
+    answers : array_like of shape (m,)
+        The answer for each record.
+    sensitivity : float, optional
+        The range of the answers by default.
+    parameter : {"epsilon", "scale"}
+        What is chosen.
+
+    Examples
+    --------
+    >>> from undertow.risk import Prior, Threat
+    >>> threat = Threat(Prior.uniform(11))
+    >>> round(laplace(range(11)).risk(1.0, threat).value, 6)
+    0.044337
+    """
+    check_choice(parameter, "parameter", choices=("epsilon", "scale"))
+    return AdditiveFamily(
+        answers, kind="laplace", sensitivity=sensitivity, parameter=parameter
+    )
+
+
+def gaussian(
+    answers: ArrayLike,
+    *,
+    sensitivity: float | None = None,
+    parameter: Literal["epsilon", "sigma"] = "sigma",
+    delta: float | None = None,
+) -> AdditiveFamily:
+    """Return Gaussian noise on a number.
+
+    Parameters
+    ----------
+    answers : array_like of shape (m,)
+        The answer for each record.
+    sensitivity : float, optional
+        The range of the answers by default.
+    parameter : {"epsilon", "sigma"}
+        What is chosen; epsilon needs `delta`.
+    delta : float, optional
+        At which epsilon is stated, in (0, 1); the noise is then the least that has it.
+
+    Examples
+    --------
+    >>> from undertow.risk import Prior, Threat
+    >>> family = gaussian(range(11), parameter="epsilon", delta=1e-5)
+    >>> round(family.risk(1.0, Threat(Prior.uniform(11))).value, 6)
+    0.009721
+    """
+    check_choice(parameter, "parameter", choices=("epsilon", "sigma"))
+    if (parameter == "epsilon") != (delta is not None):
+        raise ValueError(
+            "delta must be given for epsilon and only then, got "
+            f"{delta!r} with parameter {parameter!r}."
+        )
+    lost = 0.0 if delta is None else check_probability(delta, "delta")
+    return AdditiveFamily(
+        answers,
+        kind="gaussian",
+        sensitivity=sensitivity,
+        parameter=parameter,
+        delta=lost,
+    )
+
+
+def laplace_sum(
+    low: int, high: int, *, parameter: Literal["epsilon", "scale"] = "epsilon"
+) -> AdditiveFamily:
+    """Return Laplace noise on a sum of integers from `low` to `high`.
+
+    Only the target's own term varies, so the answers are the integers themselves and
+    the sensitivity is their range.
+    """
+    family = laplace(_integers(low, high), parameter=parameter)
+    family.name = "laplace-sum"
+    return family
+
+
+def gaussian_sum(
+    low: int,
+    high: int,
+    *,
+    parameter: Literal["epsilon", "sigma"] = "sigma",
+    delta: float | None = None,
+) -> AdditiveFamily:
+    """Return Gaussian noise on a sum of integers from `low` to `high`."""
+    family = gaussian(_integers(low, high), parameter=parameter, delta=delta)
+    family.name = "gaussian-sum"
+    return family
+
+
+def _epsilons(mu: Floats, delta: float) -> Floats:
+    """Return the least epsilon of each mu at a delta, rounded down; 0 if none."""
+
+    def lost(epsilon: Floats) -> Floats:
+        upper = log_ndtr(mu / 2.0 - epsilon / mu)
+        lower = epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)
+        return np.asarray(-np.exp(upper) * np.expm1(np.minimum(lower - upper, 0.0)))
+
+    low, high = np.zeros(mu.shape), mu * mu / 2.0 + mu * 40.0
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        over = lost(middle) > delta
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return np.asarray(low * (1.0 - 1e-10))
+
+
+def _read_answers(answers: ArrayLike) -> Floats:
+    found = np.asarray(list(answers) if isinstance(answers, range) else answers, float)
+    if found.ndim != 1 or len(found) < 2 or not np.isfinite(found).all():
+        raise ValueError(
+            "answers must be at least two finite numbers, one per record, got shape "
+            f"{found.shape}."
+        )
+    if found.max() == found.min():
+        raise ValueError("answers must differ, got one value; nothing is disclosed.")
+    return found
+
+
+def _integers(low: int, high: int) -> NDArray[np.int64]:
+    if not (isinstance(low, int) and isinstance(high, int) and low < high):
+        raise ValueError(
+            f"low and high must be rising integers, got {low!r}, {high!r}."
+        )
+    return np.arange(low, high + 1)

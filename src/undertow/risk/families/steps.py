@@ -1,0 +1,343 @@
+r"""Families whose structure steps with epsilon: subset selection and optimised hashing.
+
+Within a range of levels with one subset size, or one number of buckets, the risk grows
+and its inverse is explicit; where the whole number steps the risk jumps, up or down. A
+*safe* level is one up to which the target holds throughout.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.errors import NotApplicable
+from undertow.mechanisms.local import (
+    LocalHashing,
+    OptimizedHashing,
+    SubsetSelection,
+    subset_advantage,
+    subset_size,
+)
+from undertow.mechanisms.local.base import read_categories
+from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
+from undertow.risk.families.base import (
+    CELLS,
+    Curve,
+    Family,
+    Structure,
+    closed_view,
+    uniform_prior,
+)
+from undertow.risk.families.local import HASH_UNCHECKED, bit_sums
+from undertow.risk.threat import Threat
+
+__all__ = ["HashingFamily", "SubsetFamily", "olh", "ss"]
+
+Floats = NDArray[np.float64]
+Weights = Callable[[NDArray[Any]], Floats]
+
+# Largest level of optimised hashing: its buckets would be too many beyond.
+_HASH_LEVEL = 21.0
+# Records up to which all subsets are listed, and all sizes scanned for a skew prior.
+_LISTED, _SCANNED = 12, 5_000
+# A calibrated level stays this share below what was solved for.
+_GUARD = 1e-9
+
+
+class SubsetFamily(Family):
+    r"""Subset selection with the floor rule.
+
+    Notes
+    -----
+    Sizes are :math:`\omega = \max(1, \lfloor m/(e^\varepsilon+1) \rfloor)`. Under every
+    threat the advantage is :math:`\frac{pm-\omega}{m-\omega}W_\omega`, where
+    :math:`W_\omega` is that of the sets of size :math:`\omega` that hold the truth for
+    sure.
+    """
+
+    name = "ss"
+    monotone = False
+    structural = "subset"
+
+    def __init__(self, categories: SupportsIndex) -> None:
+        self.records = read_categories(categories)
+
+    def mechanism(
+        self, parameter: float, *, structure: int | None = None
+    ) -> SubsetSelection:
+        """Return the protocol, with the subset size of the floor rule by default."""
+        return SubsetSelection(self.records, parameter, subset=structure)
+
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return (pm - w)/(m - 1)."""
+        sizes = self._sizes(levels, structure)
+        return self._factor(levels, sizes) * (self.records - sizes) / (self.records - 1)
+
+    def curve(self, threat: Threat) -> Curve | None:
+        """Return the closed form; all subsets are listed for few categories."""
+        if closed_view(threat) is None and self.records > _LISTED:
+            return None
+        return self._curve(
+            _SubsetWeights(self.records, threat),
+            threat.ceiling,
+            theorem="Local protocols, Proposition 3 (thesis, Example 5.6)",
+        )
+
+    def fallback(self, threat: Threat) -> Curve:
+        """Return the bound by total variation, scanned over the sizes like the rest."""
+        plain, m = Family.fallback(self, threat), self.records
+        return self._curve(
+            lambda sizes: (m - sizes) / (m - 1) * threat.ceiling,
+            threat.ceiling,
+            theorem=plain.theorem,
+            reason=plain.reason,
+        )
+
+    def _curve(
+        self, weights: Weights, limit: float, *, theorem: str, reason: str = ""
+    ) -> Curve:
+        def values(levels: Floats, structure: Structure | None) -> Floats:
+            sizes = self._sizes(levels, structure)
+            return self._factor(levels, sizes) * weights(sizes)
+
+        def solve(targets: Floats, largest: bool) -> tuple[Floats, Structure]:
+            sizes = np.arange(max(1, self.records // 2), 0, -1)
+            table, step = weights(sizes), max(1, CELLS // len(sizes))
+            parts = [
+                self._scan(targets[start : start + step], sizes, table, largest)
+                for start in range(0, len(targets), step)
+            ]
+            levels, found = zip(*parts, strict=True)
+            return np.concatenate(levels), np.concatenate(found)
+
+        return Curve(
+            values,
+            limit,
+            theorem,
+            exact=not reason,
+            solve=solve,
+            reason=reason or "closed form, scanned between breakpoints",
+            unchecked=("the stated subset size is deployed",),
+        )
+
+    def _scan(
+        self, targets: Floats, sizes: Structure, weights: Floats, largest: bool
+    ) -> tuple[Floats, Structure]:
+        """Find the range of one size that holds each target's level."""
+        m = self.records
+        share = np.minimum(targets[:, None] / weights, 1.0)
+        with np.errstate(divide="ignore"):
+            solved = np.log1p(share * (m - sizes) / sizes) - np.log1p(-share)
+        ends = np.append(np.log((m - sizes[:-1]) / sizes[:-1]), np.inf)
+        starts = np.concatenate([[0.0], ends[:-1]])
+        within = (solved >= starts) | (starts == 0.0)
+        rows = np.arange(len(targets))
+        if largest:
+            place = len(sizes) - 1 - np.argmax(within[:, ::-1], axis=1)
+        else:
+            stop = np.argmax((solved < ends) | (ends == np.inf), axis=1)
+            place = np.where(within[rows, stop], stop, stop - 1)
+        level = np.minimum(solved[rows, place], ends[place])
+        return level * (1.0 - _GUARD), sizes[place]
+
+    def _factor(self, levels: Floats, sizes: Structure) -> Floats:
+        """Return (pm - w)/(m - w)."""
+        odds = np.exp(-levels)
+        top = -np.expm1(-levels) * sizes
+        return np.asarray(top / (sizes + (self.records - sizes) * odds))
+
+    def _sizes(self, levels: Floats, structure: Structure | None) -> Structure:
+        if structure is not None:
+            return structure
+        found = [subset_size(self.records, float(level)) for level in levels]
+        return np.array(found, dtype=np.int64)
+
+
+class _SubsetWeights:
+    """The advantage against sets of each size that hold the truth for sure."""
+
+    def __init__(self, records: int, threat: Threat) -> None:
+        self._m, self._threat, self._view = records, threat, closed_view(threat)
+        self._known: dict[int, float] = {}
+
+    def __call__(self, sizes: Structure) -> Floats:
+        m = self._m
+        if self._view == "full":
+            return np.asarray((m - sizes) / (m - 1) * self._threat.ceiling)
+        if self._view == "none" and uniform_prior(self._threat):
+            return np.asarray((m - sizes) / (m * sizes))
+        if len(sizes) > 1 and m > _SCANNED:
+            raise NotApplicable(
+                f"a scan over subset sizes must have at most {_SCANNED} records for a "
+                f"prior that is not uniform, got {m}; use full knowledge, which is "
+                "never smaller, or another family."
+            )
+        return np.array([self._weight(int(size)) for size in sizes])
+
+    def _weight(self, size: int) -> float:
+        if size not in self._known:
+            self._known[size] = (
+                self._listed(size)
+                if self._view is None
+                else subset_advantage(
+                    self._m, math.inf, subset=size, prior=self._threat.prior.pmf
+                )
+            )
+        return self._known[size]
+
+    def _listed(self, size: int) -> float:
+        sets = list(combinations(range(self._m), size))
+        laws = np.zeros((self._m, len(sets)))
+        for column, members in enumerate(sets):
+            laws[list(members), column] = 1.0 / math.comb(self._m - 1, size - 1)
+        return advantage(Channel(laws, self._threat.support), self._threat).value
+
+
+class HashingFamily(Family):
+    r"""Optimised local hashing with :math:`g = \lfloor e^\varepsilon + 1 \rfloor`.
+
+    Notes
+    -----
+    The advantage is :math:`(p_g - q_g) C_g`, where :math:`C_g` never falls as g grows;
+    so the largest value of each range of levels grows with g, and an integer bisection
+    finds the range of a target. Proved on the page *Calibration in units of risk*.
+    """
+
+    name = "olh"
+    monotone = False
+    structural = "buckets"
+
+    def __init__(self, categories: SupportsIndex, *, ideal: bool = True) -> None:
+        self.records, self._ideal = read_categories(categories), ideal
+
+    def mechanism(
+        self, parameter: float, *, structure: int | None = None
+    ) -> LocalHashing:
+        """Return the protocol, with its own number of buckets by default."""
+        if structure is None:
+            return OptimizedHashing(self.records, parameter)
+        return LocalHashing(self.records, parameter, buckets=structure)
+
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return p - q on the buckets, which holds for every hash."""
+        buckets = self._buckets(levels, structure)
+        return np.asarray(
+            -np.expm1(-levels) / (1.0 + np.exp(np.log(buckets - 1.0) - levels))
+        )
+
+    def curve(self, threat: Threat) -> Curve | None:
+        """Return the closed form for an ideal hash and exact success."""
+        view = closed_view(threat)
+        if view is None or not self._ideal:
+            return None
+
+        def shares(buckets: Floats) -> Floats:
+            # Targets in one bisection share most of their buckets.
+            kinds, place = np.unique(buckets, return_inverse=True)
+            rate = 1.0 / kinds
+            found = (1.0 - rate) * bit_sums(threat, rate, full=view == "full")
+            return np.asarray(found[place.reshape(-1)])
+
+        return self._curve(
+            shares, threat.ceiling, theorem="Local protocols, Proposition 4"
+        )
+
+    def fallback(self, threat: Threat) -> Curve:
+        """Return the bound that holds for every hash."""
+        room = threat.ceiling
+        reason = "no closed form under this threat or hash; holds for every threat"
+        return self._curve(
+            lambda buckets: np.full(buckets.shape, room),
+            room,
+            theorem="thesis, Theorem 5.2",
+            reason=reason,
+        )
+
+    def _curve(
+        self, shares: Weights, room: float, *, theorem: str, reason: str = ""
+    ) -> Curve:
+        def values(levels: Floats, structure: Structure | None) -> Floats:
+            buckets = self._buckets(levels, structure)
+            return self.variation(levels, structure) * shares(buckets)
+
+        return Curve(
+            values,
+            room / 2.0,
+            theorem,
+            exact=not reason,
+            solve=lambda targets, largest: _solve_buckets(shares, targets, largest),
+            reason=reason or "closed form, integer bisection over the buckets",
+            unchecked=(
+                *(() if reason else (HASH_UNCHECKED,)),
+                "the stated number of buckets is deployed",
+            ),
+        )
+
+    def _buckets(self, levels: Floats, structure: Structure | None) -> Floats:
+        if structure is not None:
+            return np.asarray(structure, dtype=float)
+        return np.floor(np.exp(np.minimum(levels, 700.0)) + 1.0 + _GUARD)
+
+
+def _solve_buckets(
+    shares: Weights, targets: Floats, largest: bool
+) -> tuple[Floats, Structure]:
+    """Find the buckets of each target: the first range it ends in, or the last."""
+    most = math.floor(math.exp(_HASH_LEVEL)) + 1
+
+    def passes(buckets: Floats) -> NDArray[np.bool_]:
+        # At the start (largest) or the end (safe) of the range of these buckets.
+        e = buckets - 1.0 if largest else buckets
+        return np.asarray((e - 1.0) / (e + buckets - 1.0) * shares(buckets) > targets)
+
+    low, high = np.full(targets.shape, 1.0), np.full(targets.shape, most + 1.0)
+    while (high - low > 1).any():  # `high` passes, `low` does not
+        middle = np.floor((low + high) / 2.0)
+        over = passes(middle)
+        low, high = np.where(over, low, middle), np.where(over, middle, high)
+    buckets = np.maximum(low, 2.0) if largest else np.minimum(high, most)
+    share = shares(buckets)
+    solved = _bucket_level(targets / share, buckets)
+    if not largest:
+        # The range may begin above the target: then stop at its beginning.
+        jump = solved < np.log(buckets - 1.0)
+        solved = np.where(jump, np.log(buckets - 1.0), solved)
+        buckets = np.where(jump, np.maximum(buckets - 1.0, 2.0), buckets)
+    level = np.minimum(np.minimum(solved, np.log(buckets)), _HASH_LEVEL)
+    return level * (1.0 - _GUARD), buckets.astype(np.int64)
+
+
+def _bucket_level(share: Floats, buckets: Floats) -> Floats:
+    inside = np.minimum(share, 1.0 - 2.0**-53)
+    return np.asarray(np.log1p(inside * (buckets - 1.0)) - np.log1p(-inside))
+
+
+def ss(categories: SupportsIndex) -> SubsetFamily:
+    """Return subset selection.
+
+    Examples
+    --------
+    >>> from undertow.risk import Prior, Threat
+    >>> round(ss(10).risk(1.0, Threat(Prior.uniform(10))).value, 9)
+    0.102304838
+    """
+    return SubsetFamily(categories)
+
+
+def olh(categories: SupportsIndex, *, ideal: bool = True) -> HashingFamily:
+    """Return optimised local hashing.
+
+    Parameters
+    ----------
+    categories : int
+        At least two.
+    ideal : bool, optional
+        Whether the hash is taken as ideal; otherwise the bound for every hash.
+    """
+    return HashingFamily(categories, ideal=ideal)

@@ -1,0 +1,141 @@
+"""Families of channels with finitely many outputs, given as a function of epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from undertow._validate import check_count, check_positive
+from undertow.mechanisms import ExponentialMechanism
+from undertow.privacy.loss import Loss
+from undertow.risk.channel import Channel
+from undertow.risk.families.base import Family, Structure
+from undertow.risk.threat import Threat
+
+__all__ = ["FiniteFamily", "exponential", "finite"]
+
+Floats = NDArray[np.float64]
+
+
+class FiniteFamily(Family):
+    """A channel for each epsilon, given as a function.
+
+    Parameters
+    ----------
+    channel : callable
+        From epsilon to a Channel or a mechanism with finitely many outputs.
+    records : int
+        Number of records.
+    monotone : bool, optional
+        Whether you have a proof that the risk never falls as epsilon grows, such as
+        that each channel is a post-processing of the next.
+    mechanism : callable, optional
+        From epsilon to the mechanism to deploy; the channel by default.
+    """
+
+    def __init__(
+        self,
+        channel: Callable[[float], Any],
+        records: int,
+        *,
+        name: str = "finite",
+        monotone: bool = False,
+        mechanism: Callable[[float], Any] | None = None,
+    ) -> None:
+        if not callable(channel):
+            raise TypeError(f"channel must be callable, got {type(channel).__name__}.")
+        self.name, self.monotone = name, monotone
+        self.records = check_count(records, "records", minimum=2)
+        self._channel, self._mechanism = channel, mechanism or channel
+
+    def mechanism(self, parameter: float, *, structure: int | None = None) -> Any:
+        """Return what is deployed at an epsilon."""
+        return self._mechanism(parameter)
+
+    def loss(self, parameter: float) -> Loss | None:
+        """Return nothing: the function only promises to be called with epsilon."""
+        return None
+
+    def curve(self, threat: Threat) -> None:
+        """Return nothing: every value comes from the engine."""
+
+    def source(self, level: float, threat: Threat) -> Any:
+        """Return the channel."""
+        return self._channel(level)
+
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return one: nothing is known of the channel as a whole."""
+        return np.ones(levels.shape)
+
+
+def exponential(
+    scores: ArrayLike, *, sensitivity: float = 1.0, monotone_scores: bool = False
+) -> FiniteFamily:
+    """Return the exponential mechanism on given scores.
+
+    Parameters
+    ----------
+    scores : array_like of shape (m, candidates)
+        Score of each candidate for each record.
+    sensitivity : float
+        Most that replacing a record moves any score.
+    monotone_scores : bool
+        Whether a change moves all scores the same way.
+
+    Notes
+    -----
+    No smaller epsilon need be a post-processing of a larger one, so the risk is not
+    proved monotone and calibration scans.
+    """
+    table = np.asarray(scores, dtype=float)
+    if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
+        raise ValueError(
+            "scores must be a finite table (records, candidates) with at least two "
+            f"records, got shape {table.shape}."
+        )
+    step = check_positive(sensitivity, "sensitivity")
+
+    def mechanism(epsilon: float) -> ExponentialMechanism:
+        return ExponentialMechanism(
+            table.shape[1],
+            epsilon=epsilon,
+            sensitivity=step,
+            monotone=monotone_scores,
+        )
+
+    rate = 1.0 if monotone_scores else 2.0
+
+    def channel(epsilon: float) -> Channel:
+        logs = table * (epsilon / step / rate)
+        laws = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return Channel(laws / laws.sum(axis=1, keepdims=True))
+
+    return FiniteFamily(channel, len(table), name="exponential", mechanism=mechanism)
+
+
+def finite(
+    channel: Callable[[float], Any], records: int, *, monotone: bool = False
+) -> FiniteFamily:
+    """Return the family of channels that a function of epsilon gives.
+
+    Parameters
+    ----------
+    channel : callable
+        From epsilon to a Channel or a mechanism with finitely many outputs.
+    records : int
+        Number of records, at least two.
+    monotone : bool, optional
+        Whether you have a proof that the risk never falls as epsilon grows.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import RandomizedResponse
+    >>> from undertow.risk import Prior, Threat
+    >>> family = finite(lambda epsilon: RandomizedResponse(3, epsilon), 3)
+    >>> round(family.risk(1.0, Threat(Prior.uniform(3))).value, 6)
+    0.242784
+    """
+    return FiniteFamily(channel, records, monotone=monotone)

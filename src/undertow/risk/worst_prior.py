@@ -1,0 +1,325 @@
+r"""The worst prior that a search finds, next to caps that hold for every prior.
+
+The two are different things. A prior found is a *lower* value of the worst case: some
+attacker with that prior has that advantage. Only the caps are guarantees. The risk is
+in general not concave in the prior, so no search certifies the worst case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._numeric import inflate
+from undertow._validate import check_count, check_non_negative
+from undertow.errors import NotApplicable
+from undertow.privacy.result import _Shown
+from undertow.risk.channel import Channel, as_channel
+from undertow.risk.exact import advantage
+from undertow.risk.knowledge import Knowledge
+from undertow.risk.prior import Prior
+from undertow.risk.success import Success
+from undertow.risk.threat import Threat
+
+if TYPE_CHECKING:
+    from undertow.risk.scalar import ScalarChannel
+
+__all__ = ["WorstPrior", "worst_prior"]
+
+Floats = NDArray[np.float64]
+
+_MARGIN = 1e-12
+# Cells of a table of outputs in line for the search, and bins of a real output.
+_CELLS, _BINS = 4_000_000, 600
+_PAIRS, _SCATTERED, _ROUNDS = 6, 4, 400
+_SPREAD = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstPrior(_Shown):
+    """The worst prior found and what holds for every prior.
+
+    Parameters
+    ----------
+    value : float
+        Advantage under `prior`: the worst case is at least this.
+    prior : Prior
+        Where it is attained.
+    two_point, uniform : float
+        Advantage under the worst two equally likely records, and under all records
+        equally likely.
+    caps : mapping
+        Upper bounds that hold for every prior, by name: the guarantees.
+    starts : int
+        From how many priors the search set out.
+    """
+
+    value: float
+    prior: Prior
+    two_point: float
+    uniform: float
+    caps: Mapping[str, float]
+    starts: int
+
+    @property
+    def cap(self) -> float:
+        """The least of the caps: the worst case is at most this."""
+        return min(self.caps.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values; the prior by its positive masses."""
+        masses = zip(self.prior.support, self.prior.pmf.tolist(), strict=True)
+        return {
+            "at_least": self.value,
+            "at_most": self.cap,
+            "prior": {str(record): mass for record, mass in masses if mass > 0},
+            "two_point": self.two_point,
+            "uniform": self.uniform,
+            "caps": dict(self.caps),
+            "starts": self.starts,
+        }
+
+
+def worst_prior(
+    source: Any,
+    records: Sequence[Hashable] | int,
+    *,
+    success: Success | None = None,
+    knowledge: Knowledge | None = None,
+    epsilon: float | None = None,
+    starts: int = 8,
+    rng: np.random.Generator | int = 0,
+) -> WorstPrior:
+    r"""Search for the prior under which an attack gains most.
+
+    Parameters
+    ----------
+    source : Channel, ScalarChannel or mechanism that the exact engine reads
+        The law of the output for each record.
+    records : sequence of hashable, or int
+        The records; a number m stands for 0, ..., m - 1.
+    success, knowledge : optional
+        Of the threat; exact success and no knowledge by default.
+    epsilon : float, optional
+        A proved pure-DP parameter for replacing a record; by default the one that the
+        law itself has.
+    starts : int
+        Random priors to start from, besides the uniform and two-point ones.
+    rng : numpy.random.Generator or int
+        Generator or seed of the random starts.
+
+    Returns
+    -------
+    WorstPrior
+        A prior with its exact advantage, a lower value of the worst case; and the caps
+        :math:`\tanh(\varepsilon/4)`, :math:`\mathrm{TV}(1-1/m)` and TV.
+
+    Notes
+    -----
+    All pairs are ranked by total variation; two equally likely records that no guess
+    hits together have half of it. From there, from the uniform prior and from random
+    ones the search climbs by exponentiated gradient: for a fixed attack the advantage
+    is quadratic in the prior, and the best attack of the moment gives the direction. A
+    real output is cut into bins for the climb, which can only lower it; every value
+    returned is recomputed by the exact engine. Not a certificate: the two-point prior
+    that the source suggests (end of Section 5.2) is not the worst in general.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import RandomizedResponse
+    >>> found = worst_prior(RandomizedResponse(4, math.log(9)), 4)
+    >>> round(found.value, 6), round(found.cap, 6)
+    (0.5, 0.5)
+    """
+    support = Prior.uniform(records).support
+    rule, known = success or Success.exact(), knowledge or Knowledge.none()
+    if len(support) < 2:
+        raise ValueError(
+            "records must be at least two, got 1; one record cannot be disclosed."
+        )
+    from undertow.risk.scalar import as_scalar
+
+    scalar = as_scalar(source, support)
+    table = _table(source, support) if scalar is None else _binned(scalar)
+    search = _Search(table, rule.matrix(support), known.labels(support))
+    seeds = _seeds(table, check_count(starts, "starts", minimum=0), rng)
+
+    def measure(pmf: Floats) -> float:
+        return advantage(source, Threat(Prior(support, pmf), rule, known)).value
+
+    measured = [measure(pmf) for pmf in seeds]
+    climbed = [search.climb(pmf) for pmf in seeds]
+    best = max(climbed, key=search.value)
+    candidates = [best, _pruned(best), *seeds[: 1 + _PAIRS]]
+    top = max(candidates, key=measure)
+    return WorstPrior(
+        measure(top),
+        Prior(support, top),
+        max(m for m, p in zip(measured, seeds, strict=True) if (p > 0).sum() == 2),
+        measured[0],
+        _caps(scalar, table, epsilon),
+        len(seeds),
+    )
+
+
+class _Search:
+    """The advantage of a table and its direction of growth, by the best attack."""
+
+    def __init__(
+        self, laws: Floats, hits: NDArray[np.bool_], labels: NDArray[np.intp]
+    ) -> None:
+        self._laws, self._hits = laws, hits.astype(float)
+        fibres = [np.flatnonzero(labels == z) for z in np.unique(labels)]
+        self._alone = np.array([f[0] for f in fibres if len(f) == 1], dtype=np.intp)
+        self._sure = np.all(hits[:, self._alone], axis=0)[:, None]  # no guess misses it
+        self._fibres = [f for f in fibres if len(f) > 1]
+
+    def value(self, pmf: Floats) -> float:
+        """Return the advantage of the best attack on the table."""
+        return self._evaluate(pmf)[0]
+
+    def _evaluate(self, pmf: Floats) -> tuple[float, Floats]:
+        laws = self._laws
+        gains = pmf[:, None] * (laws - pmf @ laws)
+        success = np.empty((len(pmf), len(pmf)))  # [target, record inside]
+        named = (gains[self._alone] > 0) | self._sure
+        total = float(gains[self._alone][named].sum())
+        success[self._alone] = named @ laws.T
+        for fibre in self._fibres:
+            sums = self._hits[:, fibre] @ gains[fibre]
+            guess = sums.argmax(axis=0)
+            total += float(sums.max(axis=0).sum())
+            success[fibre] = self._hits[guess][:, fibre].T @ laws.T
+        # The derivative of sum pi_x s_xx - sum pi_x pi_y s_xy for this attack.
+        slope = np.diagonal(success) - success @ pmf - success.T @ pmf
+        return total, np.asarray(slope)
+
+    def climb(self, start: Floats) -> Floats:
+        """Climb from a prior by exponentiated steps that grow while they help."""
+        pmf = (1.0 - _SPREAD) * start + _SPREAD / len(start)
+        value, slope = self._evaluate(pmf)
+        step = 1.0
+        for _ in range(_ROUNDS):
+            tilt = step * (slope - slope @ pmf)
+            trial = pmf * np.exp(tilt - tilt.max())
+            trial /= trial.sum()
+            found, next_slope = self._evaluate(trial)
+            if found > value:
+                gain, pmf, value, slope = found - value, trial, found, next_slope
+                step = min(2.0 * step, 1e4)
+                if gain < 1e-11:
+                    break
+            else:
+                step /= 4.0
+                if step < 1e-6:
+                    break
+        return pmf
+
+
+def _table(source: Any, support: tuple[Hashable, ...]) -> Floats:
+    """Return the table of a finite law."""
+    channel = as_channel(source, support)
+    if not isinstance(channel, Channel) or channel.matrix.size > _CELLS:
+        raise NotApplicable(
+            f"a search over priors must have a table of at most {_CELLS} cells, got a "
+            "larger one or a stream; use the caps by total variation."
+        )
+    return np.asarray(channel.matrix)
+
+
+def _binned(scalar: ScalarChannel) -> Floats:
+    """Return the table of a real output cut into bins: a post-processing of it."""
+    answers, law = scalar.answers, scalar.law
+    spread = 12.0 * law.scale
+    edges = np.linspace(answers.min() - spread, answers.max() + spread, _BINS)
+    cuts = np.unique(np.concatenate([edges, answers, (answers[1:] + answers[:-1]) / 2]))
+    cuts = cuts[(cuts > law.low) & (cuts < law.high)]
+    below = np.array([scalar.mechanism.cdf(cuts, float(a)) for a in answers])
+    ends = np.zeros((len(answers), 1))
+    return np.diff(np.concatenate([ends, below, ends + 1.0], axis=1), axis=1).clip(0.0)
+
+
+def _seeds(table: Floats, starts: int, rng: np.random.Generator | int) -> list[Floats]:
+    """Return the uniform prior, the best pairs, scattered sets and random priors."""
+    size, source = len(table), np.random.default_rng(rng)
+    first, second = np.triu_indices(size, 1)
+    spread = _variations(table)[first, second]
+    seeds = [np.full(size, 1.0 / size)]
+    for pair in np.argsort(-spread, kind="stable")[:_PAIRS]:
+        pmf = np.zeros(size)
+        pmf[[first[pair], second[pair]]] = 0.5
+        seeds.append(pmf)
+    seeds += _scattered(_variations(table), np.flatnonzero(seeds[1]).tolist())
+    seeds += [source.dirichlet(np.full(size, 0.5)) for _ in range(starts)]
+    return seeds
+
+
+def _scattered(distances: Floats, chosen: list[int]) -> list[Floats]:
+    """Return uniform priors on growing sets, each new record far from the others."""
+    seeds = []
+    for _ in range(min(_SCATTERED, len(distances) - 2)):
+        apart = distances[chosen].min(axis=0)
+        apart[chosen] = -1.0  # records may have the same law
+        chosen = [*chosen, int(apart.argmax())]
+        pmf = np.zeros(len(distances))
+        pmf[chosen] = 1.0 / len(chosen)
+        seeds.append(pmf)
+    return seeds
+
+
+def _variations(table: Floats) -> Floats:
+    return np.array([np.abs(table - row).sum(axis=1) / 2.0 for row in table])
+
+
+def _pruned(pmf: Floats) -> Floats:
+    kept = np.where(pmf < 1e-3 * pmf.max(), 0.0, pmf)
+    return np.asarray(kept / kept.sum())
+
+
+def _caps(
+    scalar: ScalarChannel | None, table: Floats, epsilon: float | None
+) -> dict[str, float]:
+    size = len(table)
+    if scalar is not None:
+        variation, level = _scalar_caps(scalar)
+    else:
+        variation = float(_variations(table).max())
+        level = _level(table)
+    if epsilon is not None:
+        level = min(level, check_non_negative(epsilon, "epsilon"))
+    caps = {"total variation": inflate(variation, _MARGIN)}
+    caps["total variation times 1 - 1/m"] = inflate(
+        variation * (size - 1) / size, _MARGIN
+    )
+    if level < math.inf:
+        caps["prior-free cap tanh(epsilon/4)"] = inflate(
+            math.tanh(level / 4.0), _MARGIN
+        )
+    return caps
+
+
+def _level(table: Floats) -> float:
+    """Return the pure-DP parameter of a table, raised by its rounding."""
+    seen = table[:, table.max(axis=0) > 0]
+    if (seen == 0).any():
+        return math.inf
+    logs = np.log(seen)
+    return inflate(float((logs.max(axis=0) - logs.min(axis=0)).max()), 1e-9)
+
+
+def _scalar_caps(source: ScalarChannel) -> tuple[float, float]:
+    """Return total variation and level of noise between the extreme answers."""
+    from scipy.special import erf
+
+    law = source.law
+    if law.kind == "truncated":  # cutting off renormalises: the plain values may fail
+        return 1.0, math.inf
+    reach = float(source.answers.max() - source.answers.min()) / law.scale
+    if law.family == "laplace":
+        return -math.expm1(-reach / 2.0), reach
+    return float(erf(reach / math.sqrt(8.0))), math.inf

@@ -1,0 +1,360 @@
+"""Calibration: routes, never unsafe, limits, steps, alternatives and tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from undertow.errors import InfeasibleTarget, NotApplicable, SearchError
+from undertow.mechanisms.local import (
+    calibrate_grr,
+    calibrate_subset,
+    subset_breakpoints,
+)
+from undertow.risk.calibrate import RiskCalibration, calibrate
+from undertow.risk.calibrate_search import _settled
+from undertow.risk.channel import Channel
+from undertow.risk.comparison import compare
+from undertow.risk.families import (
+    FAMILIES,
+    blh,
+    exponential,
+    finite,
+    gaussian,
+    grr,
+    laplace,
+    olh,
+    oue,
+    she,
+    ss,
+    sue,
+    the,
+)
+from undertow.risk.families.base import Curve
+from undertow.risk.knowledge import Knowledge
+from undertow.risk.prior import Prior
+from undertow.risk.success import Success
+from undertow.risk.threat import Threat
+
+LOCAL = ["grr", "sue", "oue", "ss", "blh", "olh", "she", "the"]
+SKEW = Prior(6, [0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
+
+
+def chosen(family, threat, target, **options):
+    return calibrate(family, threat, advantage=target, alternatives=False, **options)
+
+
+@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize("knowledge", ["none", "full"])
+@pytest.mark.parametrize("target", [1e-6, 0.02, 0.11])
+def test_the_risk_at_the_answer_is_within_the_target_and_close(name, knowledge, target):
+    make = Threat.membership if knowledge == "full" else Threat
+    family, threat = FAMILIES[name](6), make(SKEW)
+    found = chosen(family, threat, target)
+    structure = None if not found.structure else next(iter(found.structure.values()))
+    risk = family.risk(found.value, threat, structure=structure).value
+    assert risk <= target
+    above = family.risk(found.value * (1 + 1e-7), threat, structure=structure).value
+    if structure is None:
+        assert above > target
+    else:  # or the structure steps just above
+        step = family.risk(found.value * (1 + 1e-7), threat).value
+        assert max(above, step) > target or _steps_above(family, found.value)
+
+
+def _steps_above(family, level):
+    below, above = (family.mechanism(level * (1 + s)) for s in (-1e-7, 1e-7))
+    return getattr(below, family.structural) != getattr(above, family.structural)
+
+
+def test_closed_inverses_agree_with_those_of_the_protocols():
+    threat = Threat(SKEW)
+    for target in (0.01, 0.2, 0.5):
+        assert chosen(grr(6), threat, target).value == pytest.approx(
+            calibrate_grr(6, target, prior=SKEW.pmf).value, rel=1e-9
+        )
+    for knowledge, make in (("none", Threat), ("full", Threat.membership)):
+        for choose in ("safe", "largest"):
+            for target in (0.03, 0.1, 0.25):
+                mine = chosen(ss(40), make(Prior.uniform(40)), target, choose=choose)
+                theirs = calibrate_subset(
+                    40, target, knowledge=knowledge, choose=choose
+                )
+                assert mine.value == pytest.approx(theirs.value, rel=1e-9)
+                assert mine.structure == {"subset": theirs.subset}
+
+
+@pytest.mark.parametrize("make", [ss, olh])
+@pytest.mark.parametrize("view", [Threat, Threat.membership])
+@pytest.mark.parametrize("target", [0.02, 0.1, 0.14, 0.2, 0.25])
+def test_a_safe_level_holds_at_every_smaller_level(make, view, target):
+    family, threat = make(10), view(Prior.uniform(10))
+    found = chosen(family, threat, target)
+    below = np.linspace(1e-3, found.value, 3000)
+    worst = family.curve(threat).values(below, None).max()
+    assert worst <= target * (1 + 1e-9)
+    largest = chosen(family, threat, target, choose="largest")
+    assert largest.value >= found.value * (1 - 1e-8)
+    assert largest.achieves.value <= target
+
+
+@pytest.mark.parametrize("target", [0.02, 0.1, 0.15])
+def test_a_skew_prior_is_scanned_between_the_breakpoints(target):
+    prior = Prior(12, np.arange(1, 13) / 78)
+    family, threat = ss(12), Threat(prior)
+    found = chosen(family, threat, target)
+    grid = np.concatenate([np.linspace(1e-3, 3, 4000), subset_breakpoints(12)[1:]])
+    grid.sort()
+    over = family.curve(threat).values(grid, None) > target
+    first = grid[np.argmax(over)]
+    assert found.value <= first * (1 + 1e-8)
+    assert found.value >= grid[np.argmax(over) - 1] * (1 - 1e-8)
+
+
+def test_a_breakpoint_is_stayed_below_and_its_size_is_returned():
+    found = chosen(ss(1000), Threat(Prior.uniform(1000)), 0.1)
+    assert found.structure == {"subset": 5}
+    assert found.value < math.log(199)
+    assert found.value == pytest.approx(math.log(199) * (1 - 1e-9), rel=1e-12)
+
+
+def test_a_target_at_the_ceiling_never_binds():
+    threat = Threat(Prior.uniform(10))
+    for target in (0.9, 0.95, 3.0):
+        found = chosen(grr(10), threat, target)
+        assert found.value == math.inf
+        assert not found.binding
+        assert "any epsilon" in found.method
+        assert found.shown == "any"
+        assert found.achieves.value <= 0.9 * (1 + 1e-12)
+
+
+def test_a_target_above_what_the_family_reaches_never_binds():
+    found = chosen(oue(10), Threat(Prior.uniform(10)), 0.45)
+    assert found.value == math.inf
+    assert "oue has at most 0.45" in found.method
+    assert chosen(the(10), Threat(Prior.uniform(10)), 0.6).value == math.inf
+    assert chosen(the(10), Threat(Prior.uniform(10)), 0.59).value < math.inf
+    noise = chosen(gaussian(range(10)), Threat(Prior.uniform(10)), 0.95)
+    assert noise.value == 0.0
+    assert not noise.binding
+
+
+@pytest.mark.parametrize("target", [0.0, -0.1, math.nan])
+def test_a_target_must_be_positive(target):
+    with pytest.raises(ValueError, match="advantage must be positive"):
+        chosen(grr(3), Threat(Prior.uniform(3)), target)
+
+
+def test_other_targets_are_refused_in_one_sentence():
+    threat = Threat(Prior.uniform(3))
+    with pytest.raises(TypeError, match="must be a number"):
+        calibrate(grr(3), threat, advantage="0.1")
+    with pytest.raises(ValueError, match="list of numbers"):
+        calibrate(grr(3), threat, advantage=[[0.1]])
+    with pytest.raises(ValueError, match="choose must be one of"):
+        chosen(grr(3), threat, 0.1, choose="any")
+
+
+def test_delta_leaves_a_risk_that_no_epsilon_removes():
+    family = gaussian(range(10), parameter="epsilon", delta=1e-2)
+    threat = Threat(Prior.uniform(10))
+    with pytest.raises(InfeasibleTarget, match="smallest epsilon") as refused:
+        chosen(family, threat, 1e-4)
+    assert refused.value.least == pytest.approx(0.001, rel=1e-3)
+    assert chosen(family, threat, 0.0012).value > 0
+
+
+def test_epsilon_of_a_gaussian_leads_back_to_the_noise():
+    family = gaussian(range(10), parameter="epsilon", delta=1e-5)
+    threat = Threat(Prior.uniform(10))
+    targets = np.geomspace(1e-4, 0.8, 60)
+    table = calibrate(family, threat, advantage=targets)
+    for value, target in zip(table.values, targets, strict=True):
+        risk = family.risk(float(value), threat).value
+        assert target * (1 - 1e-7) <= risk <= target
+
+
+def test_threats_without_a_closed_form_go_through_the_engine():
+    prior = Prior(range(6), SKEW.pmf)
+    threat = Threat(prior, Success.within("absolute", 1))
+    for family in (oue(6), laplace(range(6)), gaussian(range(6)), grr(6)):
+        found = chosen(family, threat, 0.05)
+        assert found.exact
+        assert found.achieves.value <= 0.05
+        assert family.risk(found.value, threat).value <= 0.05
+        more = found.value * (1.001 if family.rises else 0.999)
+        assert family.risk(more, threat).value > 0.05
+
+
+def test_what_has_no_exact_route_inverts_a_bound_and_warns():
+    found = chosen(she(6), Threat(SKEW), 0.1)
+    assert not found.exact
+    assert any("bound was inverted" in warning for warning in found.warnings)
+    labels = Threat(SKEW, knowledge=Knowledge.from_labels([0, 0, 0, 1, 1, 1]))
+    for family in (blh(6), olh(6)):
+        found = chosen(family, labels, 0.1)
+        assert not found.exact
+        assert found.achieves.value <= 0.1
+
+
+def test_a_large_scan_over_a_skew_prior_is_refused_with_the_way_out():
+    weights = np.arange(1.0, 5002.0)
+    threat = Threat(Prior(5001, weights / weights.sum()))
+    with pytest.raises(NotApplicable, match="use full knowledge"):
+        chosen(ss(5001), threat, 0.1)
+
+
+def test_a_family_that_is_not_proved_monotone_is_scanned():
+    def bump(epsilon):  # rises to epsilon 1, then falls
+        gap = 0.8 * epsilon * math.exp(1 - epsilon)
+        return Channel([[0.5 + gap / 2, 0.5 - gap / 2], [0.5 - gap / 2, 0.5 + gap / 2]])
+
+    threat = Threat(Prior.uniform(2))
+    found = chosen(finite(bump, 2), threat, 0.2)
+    assert 0 < found.value < 1
+    assert found.achieves.value <= 0.2
+    assert any("not proved monotone" in warning for warning in found.warnings)
+    late = chosen(finite(bump, 2), threat, 0.2, choose="largest")
+    assert late.value > 1
+    assert chosen(finite(bump, 2), threat, 1e-5).value < 1e-3
+
+
+def test_the_exponential_mechanism_is_calibrated_by_its_exact_risk():
+    scores = -np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
+    threat = Threat(Prior.uniform(5))
+    found = chosen(exponential(scores, sensitivity=4.0), threat, 0.1)
+    assert 0.0999 < found.achieves.value <= 0.1
+    assert found.utility.kind == "error"
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_a_table_of_targets_equals_single_calls(name):
+    family, threat = FAMILIES[name](30), Threat(Prior.uniform(30))
+    targets = np.array([1e-5, 0.01, 0.2, 0.47, 0.97])
+    table = calibrate(family, threat, advantage=targets)
+    single = [chosen(family, threat, t) for t in targets]
+    assert len(table) == 5
+    assert table.values == pytest.approx([s.value for s in single], rel=1e-12)
+    assert (table.achieved <= targets).all()
+    assert table.binding.tolist() == [s.binding for s in single]
+    assert table.to_dict()["values"][-1] == "inf"
+
+
+@pytest.mark.parametrize("name", ["sue", "oue", "she", "the"])
+@pytest.mark.parametrize("shape", ["uniform", "skew"])
+def test_many_targets_share_a_table_and_end_where_single_calls_do(name, shape):
+    weights = np.ones(40) if shape == "uniform" else np.arange(1.0, 41.0)
+    threat = Threat(Prior(40, weights / weights.sum()))
+    family = FAMILIES[name](40)
+    targets = np.concatenate([[1e-10, 1e-7], np.linspace(0.004, 0.9, 60)])
+    table = calibrate(family, threat, advantage=targets)
+    bound = table.binding
+    assert (table.achieved <= targets).all()
+    assert (table.achieved[bound][2:] >= targets[bound][2:] * (1 - 2e-9)).all()
+    for k in range(0, int(bound.sum()), 7):
+        single = chosen(family, threat, targets[k]).value
+        assert table.values[k] == pytest.approx(single, rel=1e-6)
+
+
+def test_alternatives_name_what_other_routes_would_allow():
+    found = calibrate(oue(1000), Threat(Prior.uniform(1000)), advantage=0.1)
+    routes = {a.name: a.parameter for a in found.alternatives}
+    assert routes["any mechanism, this threat"] == pytest.approx(4.720592, abs=1e-6)
+    assert routes["any mechanism, any knowledge"] == pytest.approx(0.200873, abs=1e-6)
+    assert routes["any mechanism, any knowledge and prior"] == pytest.approx(
+        4 * math.atanh(0.1), rel=1e-9
+    )
+    unreachable = calibrate(
+        gaussian(range(3), parameter="epsilon", delta=0.1),
+        Threat.membership(Prior.uniform(3)),
+        advantage=0.1,
+    )
+    assert "not reachable" in unreachable.alternatives[-1].reason
+
+
+def test_a_result_can_be_shown_and_read():
+    found = calibrate(ss(20), Threat(Prior.uniform(20)), advantage=0.1)
+    plain = found.to_dict()
+    assert isinstance(found, RiskCalibration)
+    assert plain["structure"] == {"subset": found.structure["subset"]}
+    assert plain["utility"]["kind"] == "deviation"
+    assert "subset" in found._repr_html_()
+    assert "RiskCalibration" in found.__rich__()
+    assert any("another threat" in warning for warning in found.warnings)
+    assert float(found.shown) <= found.value
+    noise = chosen(gaussian(range(10)), Threat(Prior.uniform(10)), 0.1)
+    assert float(noise.shown) >= noise.value
+
+
+def test_families_compare_at_equal_risk():
+    table = compare(
+        [grr(10), oue(10), sue(10), laplace(range(10))],
+        Threat(Prior.uniform(10)),
+        advantage=0.1,
+        users=1000,
+    )
+    assert [row.family for row in table.rows] == ["grr", "oue", "sue", "laplace"]
+    assert all(0.0999 < row.achieves.value <= 0.1 for row in table.rows)
+    best = table.best("deviation")
+    assert best.utility.value == min(r.utility.value for r in table.rows[:3])
+    assert table.best("error").family == "laplace"
+    with pytest.raises(ValueError, match="kind must be one"):
+        table.best("regret")
+
+
+def test_a_risk_that_never_vanishes_makes_small_targets_infeasible():
+    constant = finite(lambda e: Channel([[0.8, 0.2], [0.2, 0.8]]), 2, monotone=True)
+    threat = Threat(Prior.uniform(2))
+    with pytest.raises(InfeasibleTarget, match=r"greater than 0\.3") as refused:
+        chosen(constant, threat, 0.1)
+    assert refused.value.least == pytest.approx(0.3)
+    # a target above it is met up to the largest level searched
+    assert chosen(constant, threat, 0.4).value > 4000
+    grid = finite(lambda e: Channel([[0.8, 0.2], [0.2, 0.8]]), 2)
+    assert chosen(grid, threat, 0.4).value == pytest.approx(100.0)
+    with pytest.raises(InfeasibleTarget):
+        chosen(she(3), Threat(Prior.uniform(3)), 1e-13)
+    with pytest.raises(InfeasibleTarget, match="laplace has at the smallest"):
+        chosen(laplace(range(3)), Threat.membership(Prior.uniform(3)), 1e-13)
+    with pytest.raises(InfeasibleTarget, match="gaussian has at the smallest"):
+        chosen(gaussian(range(3)), Threat.membership(Prior.uniform(3)), 1e-13)
+
+
+def test_a_target_that_only_the_last_grid_level_meets_is_found_there():
+    def late(epsilon):
+        gap = 0.1 if epsilon > 99 else 0.8
+        return Channel([[0.5 + gap / 2, 0.5 - gap / 2], [0.5 - gap / 2, 0.5 + gap / 2]])
+
+    threat = Threat(Prior.uniform(2))
+    found = chosen(finite(late, 2), threat, 0.2, choose="largest")
+    assert found.value == pytest.approx(100.0)
+
+
+def test_a_curve_that_never_fits_is_reported():
+    curve = Curve(lambda x, _: np.full(x.shape, 0.5), 0.9, "none")
+    with pytest.raises(SearchError, match="must settle below"):
+        _settled(grr(3), curve, np.array([1.0]), np.array([0.1]), None)
+
+
+def test_levels_are_lowered_until_they_fit():
+    curve = Curve(lambda x, _: x / 10, 0.9, "line")
+    levels, kept = _settled(grr(3), curve, np.array([1.01]), np.array([0.1]), None)
+    assert levels[0] < 1.0
+    assert kept[0] <= 0.1
+
+
+@pytest.mark.parametrize("make", [grr, oue, ss, olh])
+def test_large_problems_without_a_closed_form_are_bounded(make):
+    size = 30
+    labels = Knowledge.from_labels([k % 3 for k in range(size)])
+    threat = Threat(Prior.uniform(size), knowledge=labels)
+    family = make(size)
+    found = chosen(family, threat, 0.1)
+    assert found.achieves.value <= 0.1
+    assert found.exact == (make is grr)
+    structure = next(iter((found.structure or {}).values()), None)
+    assert family.mechanism(found.value, structure=structure).categories == size
+    assert family.risk(found.value, threat, structure=structure).value <= 0.1

@@ -1,0 +1,136 @@
+"""Risk cards: the numbers, the words for each kind of threat, rounding up."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
+from undertow.risk.card import points, risk_card
+from undertow.risk.channel import Channel
+from undertow.risk.families import gaussian, grr, laplace, oue, she
+from undertow.risk.knowledge import Knowledge
+from undertow.risk.prior import Prior
+from undertow.risk.success import Success
+from undertow.risk.threat import Threat
+
+P3 = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
+PRIOR = Prior(3, [0.5, 0.3, 0.2])
+
+
+def test_a_card_splits_success_into_what_taking_part_adds():
+    card = risk_card(P3, Threat(PRIOR))
+    assert card.advantage == pytest.approx(0.242, abs=1e-9)
+    assert card.success_with - card.success_without == pytest.approx(0.242, abs=1e-9)
+    assert card.baseline == pytest.approx(0.5)
+    assert card.ceiling == pytest.approx(0.62)
+    assert card.share == pytest.approx(0.242 / 0.62)
+    assert card.exact
+    others = {o.threat: o.advantage for o in card.others}
+    assert others["the whole record known"] == pytest.approx(0.248, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0.0"), (0.05, "5.1"), (0.0501, "5.1"), (0.25, "25.0"), (1e-9, "0.1")],
+)
+def test_points_are_rounded_up(value, shown):
+    # 0.05 as a float lies above five hundredths
+    assert points(value) == shown
+    assert float(shown) / 100 >= value - 1e-17
+
+
+def test_the_words_follow_the_threat():
+    hours = Prior.uniform(range(1, 12))
+    family = laplace(range(1, 12))
+
+    def says(threat, **options):
+        return risk_card(
+            family, threat, parameter=1.0, what="hours", **options
+        ).sentence
+
+    assert says(Threat(hours)) == (
+        "A person's exact hours can be guessed 4.5 points more often because they took "
+        "part."
+    )
+    assert "hours to within 3 can be" in says(
+        Threat(hours, Success.within("absolute", 3))
+    )
+    assert "says 'took part'" in says(Threat.membership(hours))
+    assert "A person's hours can be guessed" in says(
+        Threat.attribute(hours, target=lambda h: h > 8)
+    )
+    assert "does not help anybody" in says(
+        Threat(hours, Success.within("absolute", 50))
+    )
+    table = Success.from_matrix(np.eye(11, dtype=bool))
+    assert "by the stated rule" in says(Threat(hours, table))
+    attribute = risk_card(
+        family, Threat.attribute(hours, target=lambda h: h > 8), parameter=1.0
+    )
+    assert attribute.sentence.startswith("A person's attribute can be guessed")
+
+
+def test_a_bound_says_at_most_and_names_its_reason():
+    card = risk_card(she(3), Threat(PRIOR), parameter=1.0)
+    assert not card.exact
+    assert "at most" in card.sentence
+    assert "Theorem 5.2" in card.theorem
+    assert card.success_with is None
+    assert any("upper bound" in warning for warning in card.warnings)
+
+
+def test_other_knowledge_and_other_thresholds_are_reported():
+    hours = Prior.uniform(range(0, 101, 10))
+    card = risk_card(
+        LaplaceMechanism(25),
+        Threat(hours, knowledge=Knowledge.attributes(lambda h: h > 50)),
+        etas=[40],
+    )
+    named = [other.threat for other in card.others]
+    assert named == ["no knowledge", "the whole record known", "a guess within 40"]
+    plain = risk_card(LaplaceMechanism(25), Threat(hours))
+    assert [o.threat for o in plain.others][1:] == [
+        "a guess within 10",
+        "a guess within 25",
+    ]
+    letters = risk_card(RandomizedResponse("abc", 1), Threat(Prior.uniform("abc")))
+    assert [o.threat for o in letters.others] == ["the whole record known"]
+
+
+def test_what_cannot_be_computed_for_another_threat_is_said():
+    mixed = Prior([1, 2.5], [0.5, 0.5])
+    card = risk_card(
+        RandomizedResponse([1, 2.5], 1), Threat(mixed), etas=[float("0.1")]
+    )
+    assert all(other.advantage is not None for other in card.others)
+    letters = Threat(Prior.uniform("ab"))
+    refused = risk_card(RandomizedResponse("ab", 1), letters, etas=[1.0])
+    assert refused.others[-1].advantage is None
+    assert "finite numbers" in refused.others[-1].note
+
+
+def test_warnings_name_what_is_taken_on_trust():
+    card = risk_card(grr(5), Threat(Prior.uniform(5)), parameter=12.0)
+    text = " ".join(card.warnings)
+    for word in ("independent", "public", "replacing", "nearly all"):
+        assert word in text
+
+
+def test_a_card_is_a_result_object():
+    card = risk_card(oue(4), Threat(Prior.uniform(4)), parameter=1.0, what="cell")
+    assert json.loads(json.dumps(card.to_dict()))["points"] == "13.1"
+    assert "RiskCard" in card.__rich__()
+    assert "<table>" in card._repr_html_()
+    assert card.success_without == pytest.approx(0.25)
+    assert "oue with epsilon 1" in card.release
+
+
+def test_a_parameter_belongs_to_a_family():
+    with pytest.raises(TypeError, match="given for a family and only then"):
+        risk_card(grr(3), Threat(PRIOR))
+    with pytest.raises(TypeError, match="only then"):
+        risk_card(P3, Threat(PRIOR), parameter=1.0)
+    assert risk_card(gaussian(range(3)), Threat(PRIOR), parameter=2.0).advantage > 0

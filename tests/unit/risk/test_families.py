@@ -1,0 +1,332 @@
+"""Families: every curve against tables made here, routes, refusals and extremes."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from undertow.errors import AssumptionError, MismatchError
+from undertow.mechanisms.local import (
+    SubsetSelection,
+    ThresholdHistogram,
+    hashing_advantage,
+    she_advantage,
+)
+from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
+from undertow.risk.families import (
+    FAMILIES,
+    blh,
+    exponential,
+    family,
+    finite,
+    gaussian,
+    gaussian_sum,
+    grr,
+    laplace,
+    laplace_sum,
+    olh,
+    oue,
+    she,
+    ss,
+    sue,
+    the,
+)
+from undertow.risk.families.base import closed_view
+from undertow.risk.knowledge import Knowledge
+from undertow.risk.prior import Prior
+from undertow.risk.success import Success
+from undertow.risk.threat import Threat
+
+SKEW = np.array([0.1, 0.4, 0.2, 0.3])
+
+
+def response_table(size, epsilon):
+    table = np.full((size, size), 1.0) + (math.exp(epsilon) - 1) * np.eye(size)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def bits_table(size, keep, noise):
+    rows = []
+    for x in range(size):
+        row = [
+            math.prod(
+                (keep if i == x else noise) if bit else 1 - (keep if i == x else noise)
+                for i, bit in enumerate(word)
+            )
+            for word in product((0, 1), repeat=size)
+        ]
+        rows.append(row)
+    return np.array(rows)
+
+
+def subset_table(size, epsilon, chosen):
+    p = chosen * math.exp(epsilon) / (chosen * math.exp(epsilon) + size - chosen)
+    held = p / math.comb(size - 1, chosen - 1)
+    missed = (1 - p) / math.comb(size - 1, chosen)
+    sets = list(combinations(range(size), chosen))
+    return np.array([[held if x in s else missed for s in sets] for x in range(size)])
+
+
+def hash_table(size, epsilon, buckets):
+    keep = math.exp(epsilon) / (math.exp(epsilon) + buckets - 1)
+    lie = (1 - keep) / (buckets - 1)
+    hashes = list(product(range(buckets), repeat=size))
+    return np.array(
+        [
+            [(keep if h[x] == b else lie) / len(hashes) for h in hashes for b in
+             range(buckets)]
+            for x in range(size)
+        ]
+    )  # fmt: skip
+
+
+def encodings(epsilon):
+    e = math.exp(epsilon)
+    root = math.exp(epsilon / 2)
+    threshold = ThresholdHistogram(4, epsilon)
+    return {
+        "grr": (grr(4), response_table(4, epsilon)),
+        "oue": (oue(4), bits_table(4, 0.5, 1 / (e + 1))),
+        "sue": (sue(4), bits_table(4, root / (root + 1), 1 / (root + 1))),
+        "the": (
+            the(4),
+            bits_table(4, float(threshold.keep), float(threshold.noise)),
+        ),
+        "ss": (
+            ss(4),
+            subset_table(4, epsilon, SubsetSelection(4, epsilon).subset),
+        ),
+        "blh": (blh(4), hash_table(4, epsilon, 2)),
+        "olh": (olh(4), hash_table(4, epsilon, math.floor(e + 1))),
+    }
+
+
+THREATS = {
+    "uniform": Threat(Prior.uniform(4)),
+    "skew": Threat(Prior(4, SKEW)),
+    "member": Threat.membership(Prior(4, SKEW)),
+    "zero": Threat(Prior(4, [0.5, 0.5, 0.0, 0.0])),
+    "declining": Threat(Prior(4, SKEW), abstain=True),
+    "within": Threat(Prior(4, SKEW), Success.within("absolute", 1)),
+    "label": Threat(Prior(4, SKEW), knowledge=Knowledge.from_labels([0, 0, 1, 1])),
+    "attribute": Threat.attribute(
+        Prior(4, SKEW), target=lambda r: r % 2, known=lambda r: r // 2
+    ),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 1.3])
+@pytest.mark.parametrize("threat", sorted(THREATS))
+@pytest.mark.parametrize("name", ["grr", "oue", "sue", "the", "ss", "blh", "olh"])
+def test_a_family_has_the_risk_of_its_whole_table(name, threat, epsilon):
+    found, table = encodings(epsilon)[name]
+    truth = advantage(Channel(table), THREATS[threat]).value
+    risk = found.risk(epsilon, THREATS[threat])
+    if risk.tight:
+        assert risk.value == pytest.approx(truth, abs=1e-9)
+    else:  # hashing beyond exact success: the bound for every hash
+        assert name in ("blh", "olh")
+        assert threat in ("within", "label", "attribute")
+        assert risk.value >= truth
+        assert "every threat" in risk.theorem
+
+
+@pytest.mark.parametrize("size", [2, 5, 60])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 6.0, 40.0])
+def test_noisy_histograms_have_their_own_closed_form(size, epsilon):
+    threat = Threat(Prior.uniform(size))
+    found = she(size).risk(epsilon, threat)
+    assert found.value == pytest.approx(she_advantage(size, epsilon), abs=1e-11)
+    assert found.tight
+
+
+def test_noisy_histograms_fall_back_to_total_variation_and_say_so():
+    found = she(3).risk(1.0, Threat(Prior(3, [0.5, 0.3, 0.2])))
+    assert found.tight is None
+    assert "no exact route" in found.theorem
+    tv = 1 - math.exp(-0.5) * 1.25
+    assert found.value == pytest.approx(tv * 0.62, abs=1e-9)
+    # thresholding the same vector gives less
+    assert found.value > the(3).risk(1.0, Threat(Prior(3, [0.5, 0.3, 0.2]))).value
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.5, 3.0, 20.0])
+def test_the_best_threshold_is_explicit(epsilon):
+    gap, noise = the(5)._bits(np.array([epsilon]))
+    protocol = ThresholdHistogram(5, epsilon)
+    assert noise[0] == pytest.approx(float(protocol.noise), rel=1e-6)
+    assert gap[0] == pytest.approx(float(protocol.keep - protocol.noise), rel=1e-6)
+    assert 1 - gap[0] - noise[0] == pytest.approx((1 - noise[0]) / (3 - 4 * noise[0]))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_noise_on_uneven_answers_has_the_integral_of_the_largest_density(kind):
+    answers, scale = np.array([0.0, 0.1, 0.5, 0.55, 1.0]), 0.4
+    law = stats.laplace if kind == "laplace" else stats.norm
+
+    def top(t):
+        return law.pdf(t, answers, scale).max()
+
+    points = sorted([*answers, *((answers[1:] + answers[:-1]) / 2)])
+    total, _ = integrate.quad(top, -12, 13, points=points, limit=400)
+    make = (
+        laplace(answers, parameter="scale") if kind == "laplace" else gaussian(answers)
+    )
+    risk = make.risk(scale, Threat(Prior.uniform(5)))
+    assert risk.value == pytest.approx((total - 1) / 5, abs=1e-8)
+
+
+def test_other_threats_on_numbers_go_to_the_engine():
+    answers = [0, 1, 3]
+    threat = Threat.membership(Prior(answers, [0.2, 0.3, 0.5]))
+    made = laplace(answers)
+    from undertow.risk.scalar import ScalarChannel
+
+    channel = ScalarChannel(made.mechanism(2.0), answers)
+    assert made.risk(2.0, threat).value == pytest.approx(
+        advantage(channel, threat).value, abs=1e-12
+    )
+    assert made.risk(2.0, threat).tight
+
+
+def test_epsilon_and_noise_are_two_names_of_one_gaussian():
+    threat = Threat(Prior.uniform(6))
+    by_level = gaussian(range(6), parameter="epsilon", delta=1e-6)
+    by_noise = gaussian(range(6))
+    sigma = by_level.noise(1.5)
+    assert by_level.risk(1.5, threat).value == pytest.approx(
+        by_noise.risk(sigma, threat).value, rel=1e-11
+    )
+    assert not by_noise.rises
+    assert by_level.rises
+
+
+def test_sums_range_over_the_integers_and_their_sensitivity():
+    threat = Threat(Prior.uniform(range(1, 12)))
+    assert laplace_sum(1, 11).sensitivity == 10
+    assert laplace_sum(1, 11).risk(1.0, threat).value == pytest.approx(
+        0.044337, abs=1e-6
+    )
+    assert gaussian_sum(0, 4).records == 5
+    with pytest.raises(ValueError, match="rising integers"):
+        laplace_sum(3, 3)
+
+
+def test_the_exponential_mechanism_is_its_table():
+    scores = np.array([[0.0, 1.0, 2.0], [2.0, 0.5, 0.0], [1.0, 1.0, 1.5]])
+    made = exponential(scores, sensitivity=2.0)
+    table = np.array([made.mechanism(1.7).pmf(row) for row in scores])
+    threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
+    assert made.risk(1.7, threat).value == pytest.approx(
+        advantage(Channel(table), threat).value, abs=1e-12
+    )
+    assert not made.monotone
+    assert made.loss(1.0) is None
+
+
+def test_a_function_of_channels_is_a_family():
+    made = finite(lambda e: Channel(response_table(3, e)), 3, monotone=True)
+    threat = Threat(Prior.uniform(3))
+    assert made.risk(1.0, threat).value == pytest.approx(
+        grr(3).risk(1.0, threat).value, abs=1e-11
+    )
+    with pytest.raises(TypeError, match="callable"):
+        finite(3, 3)
+
+
+@pytest.mark.parametrize("name", ["grr", "sue", "oue", "ss", "blh", "she", "the"])
+def test_a_level_of_ten_thousand_is_neither_nan_nor_above_the_limit(name):
+    made, threat = FAMILIES[name](50), Threat(Prior.uniform(50))
+    risk = made.risk(1e4, threat).value
+    assert risk == pytest.approx(made.curve(threat).limit, abs=1e-9)
+    assert 0 < risk <= threat.ceiling
+
+
+@pytest.fixture(scope="module")
+def million():
+    return Threat(Prior.uniform(10**6))
+
+
+@pytest.mark.parametrize("name", ["grr", "sue", "oue", "ss", "blh", "olh", "the"])
+def test_a_million_categories_take_no_table(name, million):
+    made = FAMILIES[name](10**6)
+    levels = np.array([3.0])
+    curve = made.curve(million)
+    assert curve.exact
+    assert 0 < curve.raised(levels)[0] < 1e-3
+
+
+def test_hashing_without_trust_in_the_hash_is_a_bound():
+    threat = Threat(Prior.uniform(30))
+    for make in (blh, olh):
+        trusting, wary = make(30), make(30, ideal=False)
+        assert trusting.risk(1.0, threat).tight
+        assert wary.risk(1.0, threat).tight is None
+        assert wary.risk(1.0, threat).value > trusting.risk(1.0, threat).value
+    assert olh(30).risk(1.0, threat).value == pytest.approx(
+        hashing_advantage(30, 1.0, buckets=3), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("make", [grr, sue, oue, ss, blh, olh, she, the])
+def test_one_category_is_refused_in_one_sentence(make):
+    with pytest.raises(ValueError, match="at least 2, got 1"):
+        make(1)
+
+
+def test_a_threat_on_other_records_is_refused():
+    with pytest.raises(MismatchError, match="4 records of grr, got 3"):
+        grr(4).risk(1.0, Threat(Prior.uniform(3)))
+    with pytest.raises(TypeError, match="must be a Threat"):
+        grr(4).risk(1.0, Prior.uniform(4))
+
+
+def test_a_sensitivity_below_the_range_is_refused():
+    with pytest.raises(AssumptionError, match="at least the range 10"):
+        laplace(range(11), sensitivity=1)
+
+
+def test_delta_belongs_to_epsilon():
+    with pytest.raises(ValueError, match="delta must be given for epsilon"):
+        gaussian(range(3), parameter="epsilon")
+    with pytest.raises(ValueError, match="only then"):
+        gaussian(range(3), delta=1e-5)
+
+
+def test_answers_must_be_numbers_that_differ():
+    with pytest.raises(ValueError, match="differ"):
+        laplace([1, 1])
+    with pytest.raises(ValueError, match="at least two finite"):
+        laplace([1, math.nan])
+    with pytest.raises(ValueError, match="finite table"):
+        exponential([[1.0, 2.0]])
+
+
+def test_names_of_the_command_line_lead_to_families():
+    assert family("ss", 12).structural == "subset"
+    assert set(FAMILIES) >= {"laplace-sum", "gaussian-sum", "exponential", "olh"}
+    with pytest.raises(ValueError, match="name must be one of"):
+        family("rappor", 3)
+
+
+def test_losses_and_variations_of_families_are_those_of_their_mechanisms():
+    assert float(grr(5).loss(1.0).epsilon) == pytest.approx(1.0)
+    assert float(laplace(range(5)).loss(2.0).epsilon) == pytest.approx(2.0)
+    assert gaussian(range(5)).loss(4.0).mu == pytest.approx(1.0)
+    assert gaussian(range(5), parameter="epsilon", delta=1e-3).loss(1.0).delta > 0
+    protocol = ss(10).mechanism(1.0, structure=3)
+    level, size = np.array([1.0]), np.array([3])
+    assert ss(10).variation(level, size)[0] == pytest.approx(protocol.total_variation())
+
+
+def test_views_tell_which_closed_form_applies():
+    assert closed_view(THREATS["uniform"]) == "none"
+    assert closed_view(THREATS["member"]) == "full"
+    assert closed_view(THREATS["within"]) is None
+    assert closed_view(THREATS["label"]) is None
+    assert "grr" in repr(grr(3))
