@@ -15,6 +15,8 @@ NAMES = (
     "bench_markov_leakage",
     "bench_side_by_side",
     "bench_local",
+    "bench_scalar",
+    "bench_risk",
 )
 
 

@@ -16,6 +16,7 @@ from typing import Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.composition.engine_claims import ClaimTable
 from undertow.composition.release import Claim, Release
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import View
@@ -51,7 +52,7 @@ class ClaimBook:
         self.columns: list[Column] = []
         self.losses: list[Loss] = []
         self.representatives: list[Release] = []
-        self._column_codes, self._loss_codes = array("q"), array("q")
+        self._column_codes, self._loss_codes = array("i"), array("i")
         self._owners = array("q")
         self._releases = 0
         self._seen_columns: dict[tuple[int, int, str], int] = {}
@@ -97,6 +98,16 @@ class ClaimBook:
     def loss_codes(self) -> NDArray[np.int64]:
         """Return the loss of each claim."""
         return np.array(self._loss_codes, dtype=np.int64)
+
+    def table(self) -> ClaimTable:
+        """Return the claims entered so far."""
+        return ClaimTable(
+            tuple(self.columns),
+            tuple(self.losses),
+            np.array(self._column_codes, dtype=np.int32),
+            np.array(self._loss_codes, dtype=np.int32),
+            self.release_codes(),
+        )
 
     def shape_codes(self) -> NDArray[np.int64]:
         """Return a number for each column, the same if only the starts differ."""

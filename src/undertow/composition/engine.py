@@ -40,6 +40,7 @@ __all__ = [
     "EngineResult",
     "compose_coded",
     "compose_columns",
+    "compose_table",
     "loss_at_distance",
     "price_row",
 ]
@@ -127,7 +128,7 @@ def compose_columns(
         )
     _require_notion(notion)
     table = list_claims(columns, losses, releases=releases)
-    return _compose(domain, target, table, notion=notion, delta=delta)
+    return compose_table(domain, target, table=table, notion=notion, delta=delta)
 
 
 def compose_coded(
@@ -170,7 +171,7 @@ def compose_coded(
         loss_codes=loss_codes,
         release_codes=release_codes,
     )
-    return _compose(domain, target, table, notion=notion, delta=delta)
+    return compose_table(domain, target, table=table, notion=notion, delta=delta)
 
 
 def _require_notion(notion: str | None) -> None:
@@ -178,14 +179,26 @@ def _require_notion(notion: str | None) -> None:
         raise ValueError(f"notion must be one of {NOTIONS}, got {notion!r}.")
 
 
-def _compose(
+def compose_table(
     domain: Domain,
     target: Granularity,
-    table: ClaimTable,
     *,
-    notion: str | None,
-    delta: Number | None,
+    table: ClaimTable,
+    notion: str | None = None,
+    delta: Number | None = None,
 ) -> EngineResult:
+    """Compose claims that are compressed already.
+
+    Parameters
+    ----------
+    domain, target : Domain, Granularity
+        As in :func:`compose_columns`.
+    table : ClaimTable
+        Every column and every loss in it is in use.
+    notion, delta : optional
+        As in :func:`compose_columns`.
+    """
+    _require_notion(notion)
     _require_one_view(table)
     chosen = notion or choose_notion(table, delta=delta)
     tally = open_tally(table, notion=chosen, delta=delta)

@@ -18,7 +18,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.composition.engine_charge import Prices, charges_of
+from undertow.composition.engine_charge import Bundle, Prices, charges_of
 from undertow.composition.engine_claims import ClaimTable
 from undertow.composition.engine_cost import square
 from undertow.composition.engine_sums import WORD, ColumnSums, column_sums
@@ -41,11 +41,17 @@ class ColumnCharges(ChargeTable):
         The releases; every column has one at least.
     prices : Prices
         What the losses cost.
+    sums : ColumnSums, optional
+        The rates of each column added up, where they are known.
     """
 
-    def __init__(self, table: ClaimTable, prices: Prices) -> None:
+    def __init__(
+        self, table: ClaimTable, prices: Prices, sums: ColumnSums | None = None
+    ) -> None:
         assert table.release_of is None, "several claims per release"
         self.table, self.prices = table, prices
+        if sums is not None:
+            self._sums = sums
 
     def run_costs(self, runs: RunTable, *, coordinate: int) -> RunCosts | None:
         """Return one cost coordinate of every run.
@@ -55,7 +61,7 @@ class ColumnCharges(ChargeTable):
         rates without a common denominator of reasonable size.
         """
         if self._rates is not None:
-            return self._proportional(runs, *self._rates)
+            return self._proportional(runs, self._rates[1])
         values = list(dict.fromkeys(runs.values))
         fractional = any(isinstance(v, Fraction) and v.denominator != 1 for v in values)
         long = len(values) * len(self.table.losses) > len(self.table.loss_of)
@@ -71,14 +77,18 @@ class ColumnCharges(ChargeTable):
             return None
         return (linear, 1) if self.prices.notion == "pure" else (squared, 2)
 
-    def _proportional(
-        self, runs: RunTable, rates: Sequence[Exact], power: int
-    ) -> RunCosts | None:
-        values = runs.values if power == 1 else [square(v) for v in runs.values]
-        factors = scale(values)
-        if scale(rates).rounded or factors.rounded:
+    @cached_property
+    def _sums(self) -> ColumnSums | None:
+        """The rates of each column added up; None where they have no short form."""
+        if self._rates is None or scale(self._rates[0]).rounded:
             return None
-        (sums,) = column_sums(self.table, [rates])
+        return column_sums(self.table, [self._rates[0]])[0]
+
+    def _proportional(self, runs: RunTable, power: int) -> RunCosts | None:
+        values = runs.values if power == 1 else [square(v) for v in runs.values]
+        factors, sums = scale(values), self._sums
+        if sums is None or factors.rounded:
+            return None
         lost = np.array(factors.infinite, dtype=bool)[runs.which]
         infinite = sums.infinite[runs.columns] | lost
         numerators = _products(sums.numerators, factors.numerators, runs)
@@ -103,9 +113,10 @@ class ColumnCharges(ChargeTable):
         table = replace(
             self.table,
             columns=tuple(self.table.columns[at] for at in firsts),
-            column_of=groups.astype(np.int32)[self.table.column_of],
+            column_of=groups.astype(np.int32).take(self.table.column_of),
         )
-        return ColumnCharges(table, self.prices)
+        sums = None if self._sums is None else self._sums.merged(groups)
+        return ColumnCharges(table, self.prices, sums)
 
     def __len__(self) -> int:
         return len(self.table.columns)
@@ -124,7 +135,14 @@ class ColumnCharges(ChargeTable):
 
     @cached_property
     def _listed(self) -> tuple[Charge, ...]:
-        return charges_of(self.table.kinds, self.table.counts, self.prices)
+        if self._sums is None or self._rates is None:
+            return charges_of(self.table.kinds, self.table.counts, self.prices)
+        linear = self._rates[1] == 1
+        bundles = (
+            Bundle(rate if linear else 0, 0 if linear else rate, (), self.prices)
+            for rate in self._sums.values()
+        )
+        return tuple(Charge((at,), bundle) for at, bundle in enumerate(bundles))
 
 
 def _products(

@@ -25,7 +25,7 @@ from undertow.privacy.loss import Loss
 from undertow.spaces.change import Charge
 from undertow.spaces.influence.integers import scale
 
-__all__ = ["Prices", "charges_of"]
+__all__ = ["Bundle", "Prices", "charges_of"]
 
 Integers = NDArray[np.int64]
 

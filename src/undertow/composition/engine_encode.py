@@ -45,10 +45,10 @@ def encode(items: Sequence[Item]) -> tuple[list[Item], Codes]:
     held = _held(items if isinstance(items, list) else list(items))
     addresses = _addresses(held)
     book: _AddressBook[Item] = _AddressBook()
-    entries = np.empty(len(held), dtype=np.int32)
+    codes = np.empty(len(held), dtype=np.int32)
     for block in _blocks(len(held)):
-        entries[block] = book.read(addresses[block], held[block])
-    return list(book.by_value), book.codes(entries)
+        codes[block] = book.read(addresses[block], held[block])
+    return list(book.by_value), codes
 
 
 def _held(items: list[Item]) -> NDArray[Any]:
@@ -80,42 +80,38 @@ def _blocks(count: int) -> Iterator[slice]:
 class _AddressBook(Generic[Item]):
     """Objects met before, by address.
 
-    `entry_of` knows them all. `places` remembers one entry for each of few places, to
-    find most of them in arrays; whatever it remembers is compared with the address.
+    `code_of` knows them all. Two arrays remember one of them for each of few places, to
+    find most in one go; whatever is remembered is compared with the address.
     """
 
     def __init__(self) -> None:
         self.by_value: dict[Item, int] = {}
-        self.entry_of: dict[int, int] = {}
-        self.value_of: list[int] = [-1]
-        self.known = np.array([-1], dtype=np.int64)  # entry 0: no object
-        self.places = np.zeros(_PLACES, dtype=np.int64)
+        self.code_of: dict[int, int] = {}
+        self.address_at = np.zeros(_PLACES, dtype=np.int64)  # 0: no object
+        self.code_at = np.zeros(_PLACES, dtype=np.int32)
 
-    def read(self, addresses: Integers, held: NDArray[Any]) -> Integers:
-        """Return the entry of each object, new ones being entered."""
+    def read(self, addresses: Integers, held: NDArray[Any]) -> Codes:
+        """Return the code of each object, new ones being entered."""
         place = (addresses >> 4) & (_PLACES - 1)
-        entries: Integers = self.places[place]
-        missed = np.flatnonzero(self.known[entries] != addresses)
+        missed = np.flatnonzero(self.address_at[place] != addresses)
         if len(missed):
-            found = self._enter(addresses[missed].tolist(), held[missed].tolist())
-            entries[missed] = self.places[place[missed]] = found
-        return entries
-
-    def _enter(self, addresses: Sequence[int], items: Sequence[Item]) -> Integers:
-        met = dict(zip(addresses, items, strict=True))
-        fresh = [address for address in met if address not in self.entry_of]
-        for address in fresh:
-            item = met[address]
-            assert id(item) == address, "addresses tell objects apart"
-            self.entry_of[address] = len(self.value_of)
-            self.value_of.append(self.by_value.setdefault(item, len(self.by_value)))
-        self.known = np.concatenate([self.known, np.array(fresh, dtype=np.int64)])
-        found = [self.entry_of[address] for address in addresses]
-        return np.array(found, dtype=np.int64)
-
-    def codes(self, entries: Codes) -> Codes:
-        """Return the codes of entries; equal objects have one."""
-        if len(self.by_value) == len(self.entry_of):
-            return np.subtract(entries, 1, out=entries)
-        codes: Codes = np.array(self.value_of, dtype=np.int32)[entries]
+            self._enter(addresses[missed], held[missed])
+            # What lost its place to another object is looked up one by one.
+            missed = np.flatnonzero(self.address_at[place] != addresses)
+        codes: Codes = self.code_at[place]
+        codes[missed] = [self.code_of[a] for a in addresses[missed].tolist()]
         return codes
+
+    def _enter(self, addresses: Integers, held: NDArray[Any]) -> None:
+        met: dict[int, Item]
+        met = dict(zip(addresses.tolist(), held.tolist(), strict=True))
+        for address in met.keys() & self.code_of.keys():
+            del met[address]
+        marks, known = list(met), self.by_value
+        assert list(map(id, met.values())) == marks, "addresses tell objects apart"
+        codes = [known.setdefault(item, len(known)) for item in met.values()]
+        self.code_of.update(zip(marks, codes, strict=True))
+        entered = np.array(marks, dtype=np.int64)
+        place = (entered >> 4) & (_PLACES - 1)
+        # Where several share a place, both arrays keep the last of them.
+        self.address_at[place], self.code_at[place] = entered, codes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,28 @@ class ColumnSums:
     numerators: Integers | list[int]
     infinite: NDArray[np.bool_]
     denominator: int
+
+    def merged(self, groups: Integers) -> ColumnSums:
+        """Add the columns of each group, numbered without gaps."""
+        width = int(groups.max()) + 1
+        infinite = np.bincount(groups[self.infinite], minlength=width) > 0
+        if isinstance(self.numerators, np.ndarray):
+            added = np.zeros(width, dtype=np.int64)
+            np.add.at(added, groups, self.numerators)
+            return ColumnSums(added, infinite, self.denominator)
+        whole = [0] * width
+        for group, number in zip(groups.tolist(), self.numerators, strict=True):
+            whole[group] += number
+        return ColumnSums(whole, infinite, self.denominator)
+
+    def values(self) -> list[Exact]:
+        """Return the sums as numbers."""
+        return [
+            math.inf if lost else Fraction(int(number), self.denominator)
+            for number, lost in zip(
+                self.numerators, self.infinite.tolist(), strict=True
+            )
+        ]
 
 
 def column_sums(

@@ -9,7 +9,7 @@ from undertow._validate import check_choice, check_count
 from undertow.composition.baseline import sequential_baseline
 from undertow.composition.claim_book import ClaimBook, Snapshot
 from undertow.composition.contribution import Contributions
-from undertow.composition.engine import EngineResult, compose_coded, price_row
+from undertow.composition.engine import EngineResult, compose_table, price_row
 from undertow.composition.engine_result import merge_columns
 from undertow.composition.query import blocks_of
 from undertow.composition.refusal import infinite_loss_error
@@ -238,16 +238,8 @@ class Plan:
         """Run the engine and return its raw result, for callers that go on from it."""
         target.require_domain(self._domain)
         self._require_releases()
-        return compose_coded(
-            self._domain,
-            target,
-            columns=self._book.columns,
-            losses=self._book.losses,
-            column_codes=self._book.column_codes(),
-            loss_codes=self._book.loss_codes(),
-            release_codes=self._book.release_codes(),
-            notion=notion,
-            delta=delta,
+        return compose_table(
+            self._domain, target, table=self._book.table(), notion=notion, delta=delta
         )
 
     def _require_releases(self) -> None:

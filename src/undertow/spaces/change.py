@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from undertow.privacy.exact import Exact
@@ -65,6 +65,8 @@ class Column:
     view: View
     unit: Metric
     setting: Setting
+    # Plans look columns up by the hundred thousand: hashed once, when made.
+    _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.setting not in ("view", "common"):
@@ -72,6 +74,14 @@ class Column:
                 f"setting must be 'view' or 'common', got {self.setting!r}; there is "
                 "no default, because one may be finite where the other is infinite."
             )
+        object.__setattr__(self, "_hash", hash((self.view, self.unit, self.setting)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Column], tuple[View, Metric, Setting]]:
+        # Hashes of text differ between processes, so a copy is made anew.
+        return Column, (self.view, self.unit, self.setting)
 
 
 @dataclass(frozen=True, slots=True)

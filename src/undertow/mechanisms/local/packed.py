@@ -41,8 +41,9 @@ _WORD = 32
 _ALL = np.uint32(0xFFFFFFFF)
 # Words looked at, and words drawn at a time, to stay in the cache.
 _BLOCK, _DRAWN = 1 << 20, 1 << 16
-# Up to this probability most words are empty, and the others have few ones.
-_RARE = Fraction(1, 32)
+# Up to this probability most words are empty, and the others have few ones; from this
+# many words on it pays to work out the law of their number.
+_RARE, _MANY = Fraction(1, 32), 1 << 10
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(
     axis=1, dtype=np.uint8
 )
@@ -62,14 +63,15 @@ def bernoulli_words(
     -----
     Bit for bit, a uniform number U is compared with the binary digits of the
     probability; a lane is decided at the first digit that differs, so that it is 1
-    exactly if U is below. A word needs about seven draws whatever the probability. Up
-    to 1/32 the number of ones of a word is drawn first, in the same way, from the
-    binomial law, and then their places: little more than one draw.
+    exactly if U is below. A word needs about seven draws whatever the probability. For
+    many words and up to 1/32 the number of ones of a word is drawn first, in the same
+    way, from the binomial law, and then their places: little more than one draw.
     """
     if probability == 1:
         return np.full(count, _ALL, dtype="<u4")
     result = np.zeros(count, dtype="<u4")
-    draw = _scatter if probability <= _RARE else _compare
+    rare = probability <= _RARE and count >= _MANY
+    draw = _scatter if rare else _compare
     for start in range(0, count, _DRAWN):
         part = result[start : start + _DRAWN]
         part[:] = draw(probability, part.size, source)

@@ -92,16 +92,19 @@ def lay_out(columns: Sequence[Column], *, times: int) -> Layout | None:
     starts = [v.time if type(v) is At else _start(v) for v in views]
     if max(starts, default=0) >= times or not _windows_fit(views, times):
         return None
-    forms = [At if type(v) is At else movable_form(v) or j for j, v in enumerate(views)]
+    begin = np.array(starts, dtype=np.int64)
     units = _unit_codes([column.unit for column in columns])
-    keys = list(zip(forms, units, [c.setting for c in columns], strict=True))
+    settings = [column.setting for column in columns]
+    if set(map(type, views)) == {At} and not any(units) and len(set(settings)) == 1:
+        return Layout((0,), np.zeros(len(begin), dtype=np.int64), begin - begin[0])
+    forms = [At if type(v) is At else movable_form(v) or j for j, v in enumerate(views)]
+    keys = list(zip(forms, units, settings, strict=True))
     first: dict[Hashable, int] = {}
     for at, key in enumerate(keys):
         first.setdefault(key, at)
     number = {key: shape for shape, key in enumerate(first)}
     firsts = tuple(first.values())
     shape_of = np.array([number[key] for key in keys], dtype=np.int64)
-    begin = np.array(starts, dtype=np.int64)
     return Layout(firsts, shape_of, begin - begin[list(firsts)][shape_of])
 
 
