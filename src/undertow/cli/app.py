@@ -26,6 +26,7 @@ from undertow.cli.output import (
     status_of,
 )
 from undertow.cli.reproduce import reproduce
+from undertow.cli.risk import risk
 from undertow.cli.schema import schema
 from undertow.errors import UndertowError
 
@@ -77,6 +78,7 @@ app.command()(reproduce)
 app.add_typer(leak)
 app.add_typer(calibrate)
 app.add_typer(fit)
+app.add_typer(risk)
 
 
 def main() -> None:

@@ -32,7 +32,9 @@ def read_json(text: str, name: str) -> Any:
     """
     body = _read_file(Path(text[1:]), name) if text.startswith("@") else text
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(
+            body, parse_constant=_refuse_constant, object_pairs_hook=_whole_object
+        )
     except (ValueError, RecursionError) as fault:
         reason = str(fault).splitlines()[0].rstrip(".")[:120]
         raise ModelError(
@@ -73,6 +75,15 @@ def check_numbers(value: Any, name: str) -> Any:
 
 def _refuse_constant(word: str) -> float:
     raise ValueError(f"{word} is not a number")
+
+
+def _whole_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:40]!r} stands twice in one object")
+    return found
 
 
 def _read_file(path: Path, name: str) -> str:

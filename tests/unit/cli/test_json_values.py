@@ -104,3 +104,8 @@ def test_refusals_and_faults_pass_as_they_are():
 def test_a_model_that_does_not_fit_into_memory_is_bad_input():
     with pytest.raises(ModelError, match="fit into memory"), library_input():
         raise MemoryError
+
+
+def test_a_key_that_stands_twice_is_refused_and_never_half_read():
+    with pytest.raises(ModelError, match="the key 'a' stands twice"):
+        read_json('{"a": 1, "b": 2, "a": 3}', "prior")
