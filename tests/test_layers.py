@@ -33,13 +33,19 @@ ARROWS = {
     "studies": CORE,
     "datasets": CORE,
     "plotting": [*CORE, "studies"],
-    "cli": [*CORE, "studies", "datasets", "plotting"],
+    "report": [*CORE, "plotting"],
+    "cli": [*CORE, "studies", "datasets", "plotting", "report"],
     "__main__": ["cli"],
 }
 SHARED = {"errors", "_arrays", "_validate", "_numeric", "_version"}
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
-# The one optional backend of the core: imported inside its functions, on request.
-OPTIONAL = {"mechanisms/noise/opendp_backend.py": {"opendp"}}
+# Optional libraries of the core: imported inside their functions, on request.
+OPTIONAL = {
+    "mechanisms/noise/opendp_backend.py": {"opendp"},
+    "audit/runner.py": {"joblib"},
+    "audit/learned.py": {"sklearn"},
+    "audit/subject_peers.py": {"opendp"},
+}
 
 
 def package_of(path: Path) -> str:

@@ -1,0 +1,72 @@
+"""Which method certifies: chosen on a pilot whose trials certify nothing."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+import numpy as np
+
+from undertow._validate import check_count
+from undertow.audit._chunks import Counts
+from undertow.audit._methods import FIRST, SECOND, Method, Pairs, Reconstruct, Single
+from undertow.audit.claim import Claim
+
+__all__ = ["candidates", "choose", "pilot_size"]
+
+# Share of the trials that chooses the method, and the most it may be.
+_SHARE = 20
+_PILOT = 50_000
+# Support bits that the pilot may read.
+_BITS = 1 << 26
+
+
+def pilot_size(trials: SupportsIndex, categories: SupportsIndex) -> int:
+    """Return how many trials choose the method.
+
+    Examples
+    --------
+    >>> pilot_size(10**6, 100), pilot_size(1000, 100)
+    (50000, 50)
+    """
+    n = check_count(trials, "trials")
+    most = min(_PILOT, _BITS // check_count(categories, "categories"))
+    return max(1, min(n // _SHARE, most))
+
+
+def candidates(
+    pilot: Counts, claim: Claim, m: int, confidence: float
+) -> tuple[Method, ...]:
+    """Return the three methods, with the direction and value the pilot suggests."""
+    pooled = pilot["pooled"]
+    return (
+        Reconstruct(claim, confidence, m),
+        Pairs(claim, confidence, bool(pooled[SECOND] > pooled[FIRST])),
+        _best_value(pilot, claim, confidence),
+    )
+
+
+def _best_value(pilot: Counts, claim: Claim, confidence: float) -> Single:
+    """Return the value, cell and direction of the largest cautious ratio."""
+    table = pilot["table"]
+    own, other = table[0].astype(float), table[1].astype(float)
+    # Two standard errors below the log-ratio; a half keeps empty cells finite.
+    center = np.log((own + 0.5) / (other + 0.5))
+    error = 2.0 * np.sqrt(1.0 / (own + 0.5) + 1.0 / (other + 0.5))
+    score = np.abs(center) - error
+    cell, value = np.unravel_index(int(np.argmax(score)), score.shape)
+    reverse = bool(center[cell, value] < 0)
+    return Single(claim, confidence, int(value), int(cell), reverse)
+
+
+def choose(methods: tuple[Method, ...], pilot: Counts, trials: int) -> Method:
+    """Return the method with the largest expected certificate.
+
+    The single value is taken only if the pilot shows it beyond all chance: it was the
+    best of many.
+    """
+    *plain, single = methods
+    best = max(plain, key=lambda method: method.expected(pilot, trials))
+    seen, tried = single.tally(pilot), single.choices(pilot)
+    shown = single.certify(seen, tried=tried)[0]
+    ahead = shown > max(0.0, best.expected(pilot, trials))
+    return single if ahead else best

@@ -1,0 +1,252 @@
+r"""The three methods of a local audit: what each counts, estimates and certifies."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from undertow.audit._chunks import Counts, Trials
+from undertow.audit._trials import Source, UniformTrials, ValueTrials
+from undertow.audit.certify import (
+    epsilon_from_success,
+    event_epsilon,
+    event_mu,
+    odds_epsilon,
+    success_epsilon,
+    success_mu,
+)
+from undertow.audit.claim import Claim
+from undertow.audit.sequential import (
+    SequentialTest,
+    ratio_mu_sequence,
+    ratio_sequence,
+)
+from undertow.privacy.loss import GDP
+from undertow.privacy.result import Witness
+
+__all__ = ["FIRST", "SECOND", "Method", "Pairs", "Reconstruct", "Single", "Tally"]
+
+SECOND, FIRST = 1, 2
+"""Numbers into the cells: the report supports one value of a pair alone."""
+
+
+class Tally(NamedTuple):
+    """Hits on the input that favours the event and on the other, with their trials."""
+
+    hits: int
+    trials: int
+    against: int
+    against_trials: int
+
+
+@dataclass(frozen=True, slots=True)
+class Method(ABC):
+    """A way to turn counts into a certificate for one claim."""
+
+    claim: Claim
+    confidence: float
+    name = ""
+
+    @abstractmethod
+    def trials(self, source: Source) -> Trials:
+        """Return the trials whose counts the method reads."""
+
+    @abstractmethod
+    def tally(self, counts: Counts) -> Tally:
+        """Return the numbers that the method reads from the counts."""
+
+    @abstractmethod
+    def certify(self, tally: Tally, *, tried: int = 1) -> tuple[float, float]:
+        """Return the certified parameter of the claim and the certified epsilon.
+
+        `tried` is the number of events among which these counts chose.
+        """
+
+    @abstractmethod
+    def certify_anytime(self, tally: Tally) -> tuple[float, float]:
+        """Return the same with limits that hold at all times."""
+
+    @abstractmethod
+    def estimate(self, tally: Tally) -> float:
+        """Return the point estimate of epsilon."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the attack or event in words."""
+
+    def expected(self, counts: Counts, trials: int) -> float:
+        """Return the certificate of so many trials with the rates of these.
+
+        One more trial is held against the method, as a rare outcome that a pilot did
+        not show is not an impossible one.
+        """
+        scale = trials / int(counts["trials"][0])
+        seen = self.tally(counts)
+        seen = seen._replace(
+            hits=max(0, seen.hits - 1),
+            against=min(seen.against + 1, seen.against_trials),
+        )
+        return self.certify(Tally(*(round(number * scale) for number in seen)))[0]
+
+    def choices(self, counts: Counts) -> int:
+        """Return among how many events the counts of a pilot chose this one."""
+        return 1
+
+    def witness(self, counts: Counts) -> Witness:
+        """Return what refutes the claim."""
+        return Witness("event", self.describe(), self.tally(counts)._asdict())
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstruct(Method):
+    """The simple attack names the value, each being equally likely."""
+
+    categories: int = 2
+    name = "reconstruct"
+
+    def trials(self, source: Source) -> Trials:
+        """Return trials that count the successes."""
+        return UniformTrials(source, pairs=False)
+
+    def tally(self, counts: Counts) -> Tally:
+        """Return successes, failures and trials."""
+        hits, n = int(counts["successes"][0]), int(counts["trials"][0])
+        return Tally(hits, n, n - hits, n)
+
+    def certify(self, tally: Tally, *, tried: int = 1) -> tuple[float, float]:
+        """Return the inverse of Corollary 5.16 at the limit of the success."""
+        m, level = self.categories, 1.0 - (1.0 - self.confidence) / tried
+        delta = self.claim.for_replacement().delta
+        seen = (tally.hits, tally.trials, m)
+        epsilon = success_epsilon(*seen, delta=delta, confidence=level).value
+        if isinstance(self.claim.loss, GDP):
+            return success_mu(*seen, confidence=level).value, epsilon
+        return epsilon, epsilon
+
+    def certify_anytime(self, tally: Tally) -> tuple[float, float]:
+        """Return the inverse at the confidence sequence of the success."""
+        claims = (self.claim, Claim.approx(1, self.claim.for_replacement().delta))
+        value, epsilon = (
+            SequentialTest(claim, self.categories, self.confidence).look(*tally[:2])
+            for claim in claims
+        )
+        return value, epsilon
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the inverse of Corollary 5.16 at the observed success."""
+        delta = self.claim.for_replacement().delta
+        rate = tally.hits / tally.trials
+        return epsilon_from_success(rate, self.categories, delta=delta)
+
+    def describe(self) -> str:
+        """Return the attack in words."""
+        return f"the attack names the value, one of {self.categories}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Event(Method, ABC):
+    """An event that is to be more likely on one input than on the other."""
+
+    def certify(self, tally: Tally, *, tried: int = 1) -> tuple[float, float]:
+        """Return the odds of the outcomes, or two limits where delta or mu asks."""
+        level, delta = self.confidence, self.claim.for_replacement().delta
+        if not (tally.trials and tally.against_trials):
+            return 0.0, 0.0  # one input was never drawn
+        if isinstance(self.claim.loss, GDP):
+            epsilon = event_epsilon(*tally, confidence=level, tried=tried).value
+            return event_mu(*tally, confidence=level, tried=tried).value, epsilon
+        if delta:
+            bound = event_epsilon(*tally, delta=delta, confidence=level, tried=tried)
+        else:
+            seen = (tally.hits, tally.against)
+            bound = odds_epsilon(*seen, confidence=level, tried=tried)
+        return bound.value, bound.value
+
+    def certify_anytime(self, tally: Tally) -> tuple[float, float]:
+        """Return the odds, or two sequences where delta or mu asks."""
+        level, delta = self.confidence, self.claim.for_replacement().delta
+        if isinstance(self.claim.loss, GDP) or delta:
+            pair = (tally[:2], tally[2:])
+            epsilon = ratio_sequence(*pair, delta=delta, confidence=level).value
+            if delta:
+                return epsilon, epsilon
+            return ratio_mu_sequence(*pair, confidence=level).value, epsilon
+        seen = (tally.hits, tally.hits + tally.against)
+        value = SequentialTest(Claim.pure(1), 2, level).look(*seen)
+        return value, value
+
+    def estimate(self, tally: Tally) -> float:
+        """Return the log of the observed ratio."""
+        kept = tally.hits / max(1, tally.trials) - self.claim.for_replacement().delta
+        against = tally.against / max(1, tally.against_trials)
+        if kept <= 0 or not tally.against_trials:
+            return -math.inf
+        return math.log(kept / against) if against else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(_Event):
+    """The report supports its value and not another one, or the other way round."""
+
+    reverse: bool = False
+    name = "pairs"
+
+    def trials(self, source: Source) -> Trials:
+        """Return trials that count the pairs."""
+        return UniformTrials(source, attack=False)
+
+    def tally(self, counts: Counts) -> Tally:
+        """Return both outcomes; every trial stands for both inputs of its pair."""
+        pooled, n = counts["pooled"], int(counts["trials"][0])
+        first, second = int(pooled[FIRST]), int(pooled[SECOND])
+        pair = (second, n, first, n) if self.reverse else (first, n, second, n)
+        return Tally(*pair)
+
+    def choices(self, counts: Counts) -> int:
+        """Return 2: a pilot chooses the direction."""
+        return 2
+
+    def describe(self) -> str:
+        """Return the event in words."""
+        ends = (
+            ("another value", "its own") if self.reverse else ("its value", "another")
+        )
+        return f"the report supports {ends[0]} and not {ends[1]}, all pairs pooled"
+
+
+@dataclass(frozen=True, slots=True)
+class Single(_Event):
+    """One value against all others, and one cell."""
+
+    value: int = 0
+    cell: int = FIRST
+    reverse: bool = False
+    name = "value"
+
+    def trials(self, source: Source) -> Trials:
+        """Return trials of the value and of uniform others."""
+        return ValueTrials(source, self.value)
+
+    def tally(self, counts: Counts) -> Tally:
+        """Return the hits and the trials of both roles."""
+        table = (
+            counts["roles"] if "roles" in counts else counts["table"][..., self.value]
+        )
+        hits, trials = table[:, self.cell], table.sum(axis=1)
+        order = (1, 0) if self.reverse else (0, 1)
+        return Tally(*(int(part[i]) for i in order for part in (hits, trials)))
+
+    def choices(self, counts: Counts) -> int:
+        """Return the number of values, cells and directions."""
+        return int(counts["table"].size)  # two roles stand for two directions
+
+    def describe(self) -> str:
+        """Return the event in words."""
+        roles = ("others", "it") if self.reverse else ("it", "others")
+        words = ("neither", "the other alone", "it alone", "both")
+        return (
+            f"value {self.value} against uniform others: the report supports "
+            f"{words[self.cell]}; {roles[0]} against {roles[1]}"
+        )

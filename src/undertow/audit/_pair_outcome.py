@@ -1,0 +1,277 @@
+"""From one event and its counts to a certificate, an estimate and a witness."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.audit.certify import event_epsilon, event_mu
+from undertow.audit.claim import Claim
+from undertow.audit.events import LabelEvent, ScoreEvent, output_labels
+from undertow.audit.result import AuditResult, MethodResult
+from undertow.audit.runner import Counts
+from undertow.audit.subjects import AuditError, Subject, is_seeded, read_outputs
+from undertow.privacy.result import Estimate, Witness
+from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.risk.intervals import clopper_pearson
+
+__all__ = [
+    "BATCH",
+    "FEWEST",
+    "TRAINING",
+    "EventTest",
+    "Pair",
+    "certify_counts",
+    "draw_outputs",
+    "job_fingerprint",
+    "pair_result",
+    "pair_trials_needed",
+    "repeats",
+]
+
+Pair = tuple[int, int]
+
+BATCH = 10_000
+"""Runs of one input in a batch."""
+FEWEST = 8
+"""Runs of each input that a choice needs."""
+TRAINING = 2_000_000
+"""Most runs used for the choice, all inputs together."""
+
+_LARGEST = 2**49
+# Independent batches agree so well with probability at most exp(-40).
+_REPETITION = 40.0
+
+
+class EventTest:
+    """One chunk of the certifying half; can be sent to another process.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is run.
+    pair : pair of int
+        Numbers of the inputs.
+    event : LabelEvent or ScoreEvent
+        What is counted.
+    sizes : pair of int
+        Runs on each input, all chunks together.
+    earlier : pair of arrays
+        Training outputs of each input, which no batch may repeat.
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        pair: Pair,
+        event: LabelEvent | ScoreEvent,
+        *,
+        sizes: tuple[int, int],
+        earlier: tuple[NDArray[Any], NDArray[Any]],
+    ) -> None:
+        self.subject, self.pair = subject, pair
+        self.event, self.sizes = event, sizes
+        self.earlier = tuple(part[:BATCH] for part in earlier)
+        self.chunks = -(-max(sizes) // BATCH)
+
+    def __call__(self, seed: np.random.SeedSequence, index: int) -> dict[str, int]:
+        counts = {}
+        streams = [np.random.default_rng(child) for child in seed.spawn(2)]
+        for side, given, total, earlier, rng in zip(
+            "pq", self.pair, self.sizes, self.earlier, streams, strict=True
+        ):
+            size = min(BATCH, max(0, total - index * BATCH))
+            outputs = draw_outputs(self.subject, given, size, rng)
+            if repeats(earlier, outputs):
+                raise AuditError(
+                    f"{self.subject.name} must draw anew in every batch, got the same "
+                    "outputs in the same order; do not seed it with a constant."
+                )
+            counts[side] = int(self.event.holds(outputs).sum()) if size else 0
+        return counts
+
+
+def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:
+    r"""Return whether two batches agree too well to be independent.
+
+    Notes
+    -----
+    Proposition 6 of the page *Event audits*: independent runs agree in their first m
+    outputs with probability at most :math:`e^{-m H}`, where H is the entropy of the
+    frequencies among them. Agreement is called repetition if m H exceeds 40.
+
+    Examples
+    --------
+    >>> coins = np.random.default_rng(1).integers(2, size=100)
+    >>> repeats(coins, coins), repeats(coins, 1 - coins), repeats(coins[:9], coins[:9])
+    (True, False, False)
+    """
+    m = min(len(earlier), len(later))
+    if m == 0 or not np.array_equal(earlier[:m], later[:m]):
+        return False
+    counts = np.array(list(Counter(output_labels(later[:m])).values()))
+    return bool(-(counts * np.log(counts / m)).sum() > _REPETITION)
+
+
+def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
+    """Return how many trials a pair audit needs to be able to refute a claim at all.
+
+    Examples
+    --------
+    >>> pair_trials_needed(Claim.pure(1)), pair_trials_needed(Claim.pure(10))
+    (68, 466824)
+    """
+    tested = claim.for_replacement()
+
+    def reaches(n: int) -> bool:
+        return certify_counts(tested, (n, 0), (n, n), confidence)[0] > tested.level
+
+    high = 1
+    while not reaches(high):
+        high *= 2
+        if high > _LARGEST:
+            raise AuditError(f"claim must be refutable by some audit, got {claim}.")
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    # Two inputs, and as many runs again, or the most used, for the choice.
+    return max(4 * FEWEST, 2 * high + min(2 * high, TRAINING))
+
+
+def draw_outputs(
+    subject: Subject, given: int, size: int, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Run a subject and check what it returns."""
+    raw = subject.sample(given, size, rng=rng)
+    return read_outputs(raw, size, name=subject.name)
+
+
+def certify_counts(
+    tested: Claim, hits: tuple[int, int], trials: tuple[int, int], confidence: float
+) -> tuple[float, float]:
+    """Return the certified limits of the claimed parameter, and of epsilon."""
+    counts = (hits[0], trials[0], hits[1], trials[1])
+    epsilon = event_epsilon(*counts, delta=tested.delta, confidence=confidence).value
+    if tested.parameter == "epsilon":
+        return epsilon, epsilon
+    return event_mu(*counts, confidence=confidence).value, epsilon
+
+
+def _estimate(
+    tested: Claim, hits: tuple[int, int], trials: tuple[int, int]
+) -> tuple[float, float]:
+    """Return point estimates of the parameter and of epsilon, half a hit added."""
+    rates = [(k + 0.5) / (n + 1) for k, n in zip(hits, trials, strict=True)]
+    epsilon = attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
+    if tested.parameter == "epsilon":
+        return epsilon, epsilon
+    return attack_mu_bound(tpr=rates[0], fpr=rates[1]), epsilon
+
+
+def _advantage(
+    hits: tuple[int, int], trials: tuple[int, int], confidence: float, seed: int | None
+) -> Estimate:
+    """Return half the difference of the rates, and its interval."""
+    each = 1.0 - (1.0 - confidence) / 2.0
+    (p, q), (n, m) = hits, trials
+    low_p, high_p = clopper_pearson(p, n, confidence=each)
+    low_q, high_q = clopper_pearson(q, m, confidence=each)
+    value = (p / n - q / m) / 2
+    return Estimate(
+        value,
+        min(value, (low_p - high_q) / 2),
+        max(value, (high_p - low_q) / 2),
+        confidence,
+        n + m,
+        seed,
+        "Clopper-Pearson limits of two rates",
+    )
+
+
+def _power(
+    claim: Claim, hits_q: int, trials: tuple[int, int], confidence: float
+) -> dict[str, float]:
+    tested, (n, _) = claim.for_replacement(), trials
+    power: dict[str, float] = {
+        "trials_needed": pair_trials_needed(claim, confidence=confidence),
+        "ceiling": certify_counts(tested, (n, 0), trials, confidence)[0],
+    }
+    low, high = 0, n
+    if certify_counts(tested, (n, hits_q), trials, confidence)[0] <= tested.level:
+        return power
+    while high - low > 1:
+        middle = (low + high) // 2
+        value = certify_counts(tested, (middle, hits_q), trials, confidence)[0]
+        low, high = (low, middle) if value > tested.level else (middle, high)
+    power["detectable"] = _estimate(tested, (high, hits_q), trials)[0]
+    return power
+
+
+def job_fingerprint(test: EventTest, claim: Claim, confidence: float) -> str:
+    """Return all that the counts of the certifying half depend on, but the seed."""
+    parts = [
+        test.subject.name,
+        test.subject.version,
+        repr(tuple(test.subject.inputs)),
+        test.pair,
+        test.event.words,
+        test.sizes,
+        str(claim),
+        confidence,
+    ]
+    return json.dumps(parts)
+
+
+def pair_result(
+    test: EventTest,
+    claim: Claim,
+    confidence: float,
+    counts: Counts,
+    drawn: int,
+    root: int,
+) -> AuditResult:
+    """Return the outcome of the counts, after `drawn` runs in all."""
+    tested = claim.for_replacement()
+    hits, trials = (int(counts["p"]), int(counts["q"])), test.sizes
+    certified, epsilon = certify_counts(tested, hits, trials, confidence)
+    estimate, epsilon_estimate = _estimate(tested, hits, trials)
+    seed = root if is_seeded(test.subject) else None
+    name = f"event on a pair: {test.event.words}"
+    return AuditResult(
+        _title(test.subject),
+        claim,
+        certified,
+        confidence=confidence,
+        trials=drawn,
+        epsilon_certified=epsilon,
+        epsilon_estimate=epsilon_estimate,
+        advantage=_advantage(hits, trials, confidence, seed),
+        methods=(MethodResult(name, estimate, certified, sum(trials), decides=True),),
+        witness=_witness(test, hits) if certified > tested.level else None,
+        power=_power(claim, hits[1], trials, confidence),
+        seed=seed,
+    )
+
+
+def _title(subject: Subject) -> str:
+    return f"{subject.name} {subject.version}".strip()
+
+
+def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
+    first, second = (test.subject.inputs[given] for given in test.pair)
+    summary = (
+        f"{test.event.words}: {hits[0]} of {test.sizes[0]} runs on {first!r}, "
+        f"{hits[1]} of {test.sizes[1]} on {second!r}"
+    )
+    details = {
+        "pair": (first, second),
+        "event": test.event.words,
+        "hits": hits,
+        "trials": test.sizes,
+    }
+    return Witness("event", summary, details)

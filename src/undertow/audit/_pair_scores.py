@@ -1,0 +1,126 @@
+"""Which numbers of an output are looked at when two inputs are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.audit.events import Score, lowest_bit
+from undertow.audit.learned import learned_scores
+from undertow.audit.subjects import AuditError, Subject
+
+__all__ = ["ScoreChoice", "pair_scores"]
+
+ScoreFunction = Callable[[Any], Any]
+ScoreChoice = str | ScoreFunction | Sequence[ScoreFunction] | None
+"""What a user may ask for besides the outputs themselves."""
+
+# Coordinates of a vector that are tried one by one.
+_COORDINATES = 64
+# Decimals to which a log ratio is kept, so that equal ratios are equal.
+_DIGITS = 9
+
+
+def pair_scores(
+    subject: Subject,
+    pair: tuple[int, int],
+    outputs: tuple[Any, Any],
+    *,
+    choice: ScoreChoice,
+    seed: int,
+) -> tuple[Score, ...]:
+    """Return the scores to try on a pair.
+
+    Parameters
+    ----------
+    subject : Subject
+        Its likelihood ratio is tried if it has a method ``log_likelihood``.
+    pair : pair of int
+        Numbers of the inputs.
+    outputs : pair of arrays
+        Training outputs of both, from which a score may be learned.
+    choice : "learned", "bits", callable, sequence of callables or None
+        What to try besides.
+    seed : int
+        For learning.
+
+    Notes
+    -----
+    A number is its own score; of a vector the first 64 coordinates are tried. That
+    misses what only several coordinates together tell: then ask for ``"learned"``.
+    """
+    natural = [*_natural(outputs[0]), *_likelihood(subject, pair)]
+    if choice is None:
+        return tuple(natural)
+    if choice == "learned":
+        return (*natural, *learned_scores(outputs[0], outputs[1], seed=seed))
+    if choice == "bits":
+        return (*natural, _bits(outputs[0]))
+    functions = [choice] if callable(choice) else choice
+    if isinstance(functions, str) or not all(callable(f) for f in functions):
+        raise ValueError(
+            f"score must be 'learned', 'bits' or functions, got {choice!r}."
+        )
+    return (*natural, *(_named(function) for function in functions))
+
+
+def _natural(outputs: NDArray[Any]) -> list[Score]:
+    if outputs.dtype.kind not in "biuf":
+        return []
+    if outputs.ndim == 1:
+        return [Score("output", _as_float)]
+    width = min(outputs.shape[1], _COORDINATES)
+    return [Score(f"coordinate {k} of output", _Coordinate(k)) for k in range(width)]
+
+
+def _likelihood(subject: Subject, pair: tuple[int, int]) -> list[Score]:
+    if not hasattr(subject, "log_likelihood"):
+        return []
+    return [Score("log likelihood ratio", _LikelihoodRatio(subject, pair))]
+
+
+def _bits(outputs: NDArray[Any]) -> Score:
+    if outputs.dtype.kind != "f" or outputs.ndim != 1:
+        raise AuditError(
+            f"score must be another one for outputs that are no floats, got 'bits' for "
+            f"{outputs.dtype}."
+        )
+    return Score("lowest bit of output", lowest_bit)
+
+
+def _named(function: ScoreFunction) -> Score:
+    if isinstance(function, Score):
+        return function
+    return Score(getattr(function, "__name__", "score"), function)
+
+
+def _as_float(outputs: Any) -> NDArray[np.float64]:
+    return np.asarray(outputs, dtype=np.float64)
+
+
+class _Coordinate:
+    """One coordinate of each output; can be pickled."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, outputs: Any) -> NDArray[np.float64]:
+        return _as_float(outputs[:, self.number])
+
+
+class _LikelihoodRatio:
+    """Log density of the first input less that of the second; can be pickled."""
+
+    def __init__(self, subject: Any, pair: tuple[int, int]) -> None:
+        self.subject, self.pair = subject, pair
+
+    def __call__(self, outputs: Any) -> NDArray[np.float64]:
+        logs = np.asarray(self.subject.log_likelihood(outputs, self.pair))
+        nowhere = np.isneginf(logs).all(axis=1)
+        with np.errstate(invalid="ignore"):
+            ratio = logs[:, 0] - logs[:, 1]
+        # What the stated law holds impossible on both inputs tells them not apart.
+        return np.where(nowhere, 0.0, np.round(ratio, _DIGITS))

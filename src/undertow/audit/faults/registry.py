@@ -1,0 +1,84 @@
+"""All faults by name: what an audit is measured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+
+from undertow._validate import check_choice
+from undertow.audit.faults.base import Fault
+from undertow.audit.faults.counting import (
+    fixed_noise,
+    observed_keys,
+    one_sided_noise,
+    unhalved_exponent,
+)
+from undertow.audit.faults.encoding import (
+    certain_subset,
+    full_level_flip,
+    missing_reset,
+    value_seeded_hash,
+)
+from undertow.audit.faults.numeric import (
+    data_bounds,
+    float_noise,
+    halved_noise,
+    variance_as_deviation,
+    wrong_sensitivity,
+)
+from undertow.audit.faults.response import (
+    double_report,
+    forgotten_split,
+    raised_truth,
+    value_seeded_response,
+    whole_domain_lie,
+)
+
+__all__ = ["FAULTS", "named_fault"]
+
+FAULTS: Mapping[str, Callable[[], Fault]] = MappingProxyType(
+    {
+        "certain-subset": certain_subset,
+        "data-bounds": data_bounds,
+        "double-report": double_report,
+        "fixed-noise": fixed_noise,
+        "float-noise": float_noise,
+        "forgotten-split": forgotten_split,
+        "full-level-flip": full_level_flip,
+        "halved-noise": halved_noise,
+        "missing-reset-oue": partial(missing_reset, "oue"),
+        "missing-reset-sue": partial(missing_reset, "sue"),
+        "observed-keys": observed_keys,
+        "one-sided-noise": one_sided_noise,
+        "raised-truth": raised_truth,
+        "unhalved-exponent": unhalved_exponent,
+        "value-seeded-hash": value_seeded_hash,
+        "value-seeded-response": value_seeded_response,
+        "variance-as-deviation": variance_as_deviation,
+        "whole-domain-lie": whole_domain_lie,
+        "wrong-sensitivity": wrong_sensitivity,
+    }
+)
+"""Each fault by its name, at the parameters for which its trials are stated."""
+
+
+def named_fault(name: str) -> Fault:
+    """Return the fault of this name, at its stated parameters.
+
+    Parameters
+    ----------
+    name : str
+        One of `FAULTS`.
+
+    Returns
+    -------
+    Fault
+        With its claim, its laws and the trials at which it is found.
+
+    Examples
+    --------
+    >>> named_fault("halved-noise").epsilon
+    2.0
+    """
+    return FAULTS[check_choice(name, "name", choices=tuple(FAULTS))]()

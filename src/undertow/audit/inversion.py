@@ -1,0 +1,283 @@
+r"""Which epsilon a known protocol has, from how often its simple attack is right.
+
+Sharper than the black-box inverse and weaker in meaning: it presumes that the code
+*is* the protocol, so it estimates a parameter and certifies nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._validate import check_choice, check_count, check_probability
+from undertow.mechanisms.local import (
+    grr_success,
+    hash_buckets,
+    hashing_success,
+    oue_advantage,
+    she_success,
+    subset_success,
+    sue_advantage,
+    the_advantage,
+)
+from undertow.privacy.result import to_plain
+from undertow.risk.intervals import clopper_pearson
+from undertow.risk.scalar.closed_forms import (
+    gaussian_placement_advantage,
+    laplace_placement_advantage,
+)
+
+__all__ = ["FAMILIES", "Inversion", "estimate_level", "family_success"]
+
+FAMILIES = (
+    "blh",
+    "gaussian",
+    "grr",
+    "laplace",
+    "olh",
+    "oue",
+    "she",
+    "ss",
+    "sue",
+    "the",
+)
+"""Names of the families that can be inverted; ``"gaussian"`` in mu."""
+
+Status = Literal["interior", "blind", "jump", "saturated"]
+
+# Largest level searched; beyond it the success of every family but OLH has converged.
+_LARGEST = 60.0
+# Buckets of OLH searched: up to epsilon = 13.
+_BUCKETS = 442_413
+_STEPS = 100
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Inversion:
+    """The levels of a family that fit a success rate.
+
+    Parameters
+    ----------
+    family : str
+        One of `FAMILIES`.
+    value : float
+        The smallest level whose success reaches the observed rate.
+    low, high : float
+        Least and largest level that fit the interval of the rate; infinite where the
+        success no longer grows.
+    status : {"interior", "blind", "jump", "saturated"}
+        Whether the rate is attained, at most that of blind guessing, skipped by a jump
+        (the value is then the left end), or so large that no upper limit follows.
+    """
+
+    family: str
+    value: float
+    low: float
+    high: float
+    status: Status
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        names = ("family", "value", "low", "high", "status")
+        return {name: to_plain(getattr(self, name)) for name in names}
+
+
+def family_success(
+    family: str, level: float, *, categories: SupportsIndex, subset: int | None = None
+) -> float:
+    """Return how often the simple attack on a family is right; uniform values.
+
+    Parameters
+    ----------
+    family : str
+        One of `FAMILIES`. Laplace and Gaussian: one of m answers, evenly spread over
+        an interval as long as the sensitivity.
+    level : float
+        Epsilon, or mu for ``"gaussian"``; non-negative.
+    categories : int
+        The m; at least two.
+    subset : int, optional
+        For ``"ss"``: the size of the reported set; by default the floor rule.
+
+    Examples
+    --------
+    >>> round(family_success("oue", 3, categories=100), 8)
+    0.10465027
+    """
+    check_choice(family, "family", choices=FAMILIES)
+    m = check_count(categories, "categories", minimum=2)
+    if family == "ss":
+        return subset_success(m, level, subset=subset)
+    if subset is not None:
+        raise ValueError(f"subset must be left out for {family}, got {subset}.")
+    return _SUCCESS[family](m, level)
+
+
+def estimate_level(
+    family: str,
+    successes: SupportsIndex,
+    trials: SupportsIndex,
+    *,
+    categories: SupportsIndex,
+    confidence: float = 0.99,
+) -> Inversion:
+    r"""Estimate the level of a known protocol from the success of the simple attack.
+
+    Parameters
+    ----------
+    family : str
+        One of `FAMILIES`.
+    successes, trials : int
+        Right guesses, of how many; every value equally often.
+    categories : int
+        The m; at least two.
+    confidence : float, optional
+        Of the two-sided Clopper-Pearson interval of the success.
+
+    Returns
+    -------
+    Inversion
+        An estimate: if the code deviates from the protocol, epsilon may be anything.
+
+    Notes
+    -----
+    The success of SS jumps up where its set shrinks, and that of OLH may fall where its
+    buckets grow; between those points it rises, so each piece is searched by bisection.
+    `value` and `low` are the smallest compatible levels, `high` the largest. Monotone
+    by post-processing: GRR, SUE, OUE, SHE, BLH, Laplace, Gaussian; THE on every grid
+    tried.
+
+    Examples
+    --------
+    >>> fit = estimate_level("grr", 6945, 100_000, categories=100)
+    >>> round(fit.value, 6), fit.status
+    (1.999951, 'interior')
+    """
+    check_choice(family, "family", choices=FAMILIES)
+    m, n = (
+        check_count(categories, "categories", minimum=2),
+        check_count(trials, "trials"),
+    )
+    level = check_probability(confidence, "confidence", open_interval=True)
+    low, high = clopper_pearson(successes, n, confidence=level)
+    search = _search(family, m)
+    rate = int(successes) / n
+    value, jump = search.smallest(rate)
+    least = min(search.smallest(low)[0], float(search.stops[-1]))
+    most = search.largest(high)
+    return Inversion(family, value, least, most, _status(value, most, jump))
+
+
+def _status(value: float, high: float, jump: bool) -> Status:
+    if math.inf in (value, high):
+        return "saturated"
+    if value == 0.0:
+        return "blind"
+    return "jump" if jump else "interior"
+
+
+class _Search:
+    """Pieces on which the success of a family rises, and the search in one of them."""
+
+    def __init__(self, family: str, m: int) -> None:
+        self._m, self._family = m, family
+        self.starts, self.stops, self.shapes = _pieces(family, m)
+        count = range(len(self.starts))
+        if family == "olh":
+            self.low = _hash_success(m, np.exp(self.starts), self.shapes)
+            self.high = _hash_success(m, np.exp(self.stops), self.shapes)
+        else:
+            self.low = np.array([self._at(i, float(self.starts[i])) for i in count])
+            self.high = np.array([self._at(i, float(self.stops[i])) for i in count])
+
+    def smallest(self, rate: float) -> tuple[float, bool]:
+        """Return the least level that reaches a rate, and whether it is a jump."""
+        found = np.flatnonzero(self.high > rate)
+        if not found.size:
+            return math.inf, False
+        i = int(found[0])
+        if rate <= self.low[i]:
+            return float(self.starts[i]), i > 0
+        return self._inside(i, rate), False
+
+    def largest(self, rate: float) -> float:
+        """Return the largest level that does not pass a rate."""
+        found = np.flatnonzero(self.low <= rate)
+        if not found.size:
+            return 0.0
+        i = int(found[-1])
+        if rate >= self.high[i]:
+            last = i == len(self.starts) - 1
+            return math.inf if last else float(self.stops[i])
+        return self._inside(i, rate)
+
+    def _at(self, i: int, level: float) -> float:
+        if self._family == "ss":
+            return _subset_success(self._m, level, int(self.shapes[i]))
+        if self._family == "olh":
+            return hashing_success(self._m, level, buckets=int(self.shapes[i]))
+        return family_success(self._family, level, categories=self._m)
+
+    def _inside(self, i: int, rate: float) -> float:
+        low, high = float(self.starts[i]), float(self.stops[i])
+        for _ in range(_STEPS):
+            mid = (low + high) / 2
+            if mid in (low, high):
+                break
+            low, high = (low, mid) if self._at(i, mid) >= rate else (mid, high)
+        return high
+
+
+@lru_cache(maxsize=4)
+def _search(family: str, m: int) -> _Search:
+    return _Search(family, m)
+
+
+def _pieces(family: str, m: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """Return where each piece starts and stops, and its subset size or buckets."""
+    if family == "ss":
+        sizes = np.arange(max(1, m // 2), 0, -1)
+        ends = np.log((m - sizes) / sizes)
+        ends[-1] = _LARGEST
+        keep = ends > 0.0
+        ends, sizes = ends[keep], sizes[keep]
+        return np.concatenate([[0.0], ends[:-1]]), ends, sizes
+    if family == "olh":
+        buckets = np.arange(2, _BUCKETS)
+        return np.log(buckets - 1.0), np.log(buckets), buckets
+    # The answers of a number lie close together, so that their success grows slowly.
+    spread = m if family in ("laplace", "gaussian") else 1
+    return np.zeros(1), np.full(1, _LARGEST * spread), np.ones(1, dtype=np.int64)
+
+
+def _subset_success(m: int, level: float, size: int) -> float:
+    return 1.0 / (size + (m - size) * math.exp(-level))
+
+
+def _hash_success(m: int, odds: Floats, buckets: NDArray[np.int64]) -> Floats:
+    """Return the success of local hashing for many numbers of buckets at once."""
+    g = buckets.astype(np.float64)
+    keep = odds / (odds + g - 1.0)
+    empty = np.exp((m - 1) * np.log1p(-1.0 / g))
+    among = -np.expm1(m * np.log1p(-1.0 / g)) * g / m
+    return np.asarray(keep * among + (1.0 - keep) * empty / m)
+
+
+_SUCCESS: dict[str, Callable[[int, float], float]] = {
+    "blh": lambda m, e: hashing_success(m, e, buckets=2),
+    "gaussian": lambda m, e: gaussian_placement_advantage(m, e) + 1.0 / m,
+    "grr": grr_success,
+    "laplace": lambda m, e: laplace_placement_advantage(m, e) + 1.0 / m,
+    "olh": lambda m, e: hashing_success(m, e, buckets=hash_buckets(e)),
+    "oue": lambda m, e: oue_advantage(m, e) + 1.0 / m,
+    "she": she_success,
+    "sue": lambda m, e: sue_advantage(m, e) + 1.0 / m,
+    "the": lambda m, e: (the_advantage(m, e) if e else 0.0) + 1.0 / m,
+}

@@ -1,0 +1,195 @@
+r"""Audits of what correlated records leak: the attacker may know some of them.
+
+The claim bounds how much any attacker's odds between two secrets can change. The
+attackers, known values and events are searched on one part of the runs and one of them
+is tested on another, as in :mod:`undertow.correlation.empirical`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._numeric import nudge_down
+from undertow._validate import check_count, check_probability
+from undertow.audit._pair_outcome import pair_trials_needed
+from undertow.audit.certify import event_epsilon
+from undertow.audit.claim import Claim
+from undertow.audit.result import AuditResult, MethodResult
+from undertow.audit.subjects import AuditError, shortened
+from undertow.correlation.empirical import BlackBox, Trial, verify_claim
+from undertow.correlation.model import Model
+from undertow.correlation.result import LeakageEstimate
+from undertow.privacy.loss import Pure
+from undertow.privacy.result import Witness
+
+__all__ = ["audit_leakage"]
+
+# Covers the rounding of the limits in the certificate.
+_MARGIN = 1e-12
+_FEWEST = 100
+
+
+def audit_leakage(
+    model: Model,
+    mechanism: BlackBox,
+    claim: Claim,
+    *,
+    samples: SupportsIndex = 100_000,
+    attackers: Sequence[Trial] | None = None,
+    pairs: Sequence[tuple[Any, Any]] | None = None,
+    confidence: float = 0.99,
+    seed: SupportsIndex = 0,
+    name: str = "mechanism",
+) -> AuditResult:
+    r"""Try to refute a claimed leakage of a program on correlated records.
+
+    Parameters
+    ----------
+    model : Model
+        The law of the records; it draws the unknown ones given the known.
+    mechanism : callable
+        Takes databases (one a row) and a generator, returns one number a row.
+    claim : Claim
+        Pure: the largest change of any attacker's log odds between two secrets.
+    samples : int, optional
+        Runs for each of two secrets in the test, and for the search.
+    attackers : sequence of Trial, optional
+        Attackers and pairs of secrets; by default a heuristic list.
+    pairs : sequence of pairs, optional
+        Secrets to tell apart, for the heuristic list.
+    confidence : float, optional
+        Probability that a true claim is not refuted.
+    seed : int, optional
+        Reproduces everything.
+    name : str, optional
+        Of the program, for the report.
+
+    Returns
+    -------
+    AuditResult
+        With the attacker, the secrets and the event as witness if refuted.
+
+    Raises
+    ------
+    AuditError
+        If the claim is not pure or about adding a record, if so few samples cannot
+        refute it, or if the program raises or returns nan.
+
+    Notes
+    -----
+    Theorem 1 of the page *Event audits*, for the two laws of the output given each
+    secret and what the attacker knows. Not checkable: that `model` is the law of the
+    data; a claim refuted under a model may hold under another.
+
+    Examples
+    --------
+    >>> from undertow.correlation import JointTable
+    >>> flatmates = JointTable([[0.45, 0.05], [0.05, 0.45]])
+    >>> def noisy_sum(rows, rng):
+    ...     return rows.sum(axis=1) + rng.laplace(size=len(rows))
+    >>> found = audit_leakage(flatmates, noisy_sum, Claim.pure(1), samples=40_000)
+    >>> found.verdict, found.certified > 1.5
+    ('violated', True)
+    """
+    runs = check_count(samples, "samples", minimum=_FEWEST)
+    level = check_probability(confidence, "confidence", open_interval=True)
+    root = check_count(seed, "seed", minimum=0)
+    ceiling = _ceiling(claim, runs, level)
+    verdict = verify_claim(
+        model,
+        _Checked(mechanism, name),
+        claim.level,
+        samples=runs,
+        trials=attackers,
+        pairs=pairs,
+        confidence=level,
+        seed=root,
+    )
+    found = verdict.estimate
+    power = {
+        "trials_needed": pair_trials_needed(claim, confidence=level),
+        "ceiling": ceiling,
+    }
+    return _result(claim, found, power, name=name)
+
+
+class _Checked:
+    """The program, with its failures turned into one sentence."""
+
+    def __init__(self, mechanism: BlackBox, name: str) -> None:
+        self.mechanism, self.name = mechanism, name
+
+    def __call__(self, rows: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        try:
+            outputs = np.asarray(self.mechanism(rows, rng))
+        except Exception as error:
+            raise AuditError(
+                f"{self.name} must not raise, got {type(error).__name__}: "
+                f"{shortened(str(error))}."
+            ) from error
+        if outputs.dtype.kind == "f" and np.isnan(outputs).any():
+            raise AuditError(f"{self.name} must return numbers, got nan.")
+        return outputs
+
+
+def _ceiling(claim: Claim, runs: int, confidence: float) -> float:
+    """Return the largest certificate, or refuse a claim out of reach."""
+    if not isinstance(claim.loss, Pure) or claim.adjacency == "add-remove":
+        raise AuditError(
+            f"claim must bound a leakage, Claim.pure(value), got {claim}; leakage "
+            "compares two values of one record."
+        )
+    ceiling = event_epsilon(runs, runs, 0, runs, confidence=confidence).value
+    if ceiling <= claim.level:
+        raise AuditError(
+            f"samples must be enough to certify more than {claim.level:g}, got {runs}, "
+            f"which reach {ceiling:.3g} at most; ask for more."
+        )
+    return ceiling
+
+
+def _result(
+    claim: Claim, found: LeakageEstimate, power: dict[str, float], *, name: str
+) -> AuditResult:
+    certified = max(0.0, nudge_down(found.low * (1.0 - _MARGIN)))
+    searched = found.tried * max(_FEWEST, found.trials // found.tried)
+    method = MethodResult(
+        f"attacker and event: {found.event}",
+        found.value,
+        certified,
+        2 * found.trials,
+        decides=True,
+    )
+    return AuditResult(
+        name,
+        claim,
+        certified,
+        confidence=found.confidence,
+        trials=2 * (found.trials + searched),
+        epsilon_certified=certified,
+        epsilon_estimate=found.value,
+        methods=(method,),
+        witness=_witness(found) if certified > claim.level else None,
+        power=power,
+        seed=found.seed,
+    )
+
+
+def _witness(found: LeakageEstimate) -> Witness:
+    known = found.adversary.known if found.adversary is not None else ()
+    first, second = found.pair if found.pair is not None else (None, None)
+    told = (
+        f"someone who knows {len(known)} records" if known else "someone who knows none"
+    )
+    summary = f"{told} tells {first!r} from {second!r} by {found.event}"
+    details = {
+        "adversary": found.adversary,
+        "pair": found.pair,
+        "event": found.event,
+        "attackers_tried": found.tried,
+    }
+    return Witness("event", summary, details)

@@ -1,0 +1,228 @@
+r"""Audits of local protocols: the strongest of three methods, chosen on a pilot.
+
+*Reconstruct*: the simple attack names the value. *Pairs*: the report supports its value
+and not a random other one, or the reverse. *Value*: the same for one value that stands
+out. A twentieth of the trials chooses, the others certify; only counts are kept.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, SupportsIndex
+
+from undertow._validate import check_count, check_probability
+from undertow.audit._choice import candidates, choose, pilot_size
+from undertow.audit._chunks import Campaign, Counts
+from undertow.audit._methods import Method
+from undertow.audit._report import local_result
+from undertow.audit._trials import Source, UniformTrials
+from undertow.audit.baseline import ldp_auditor
+from undertow.audit.certify import trials_needed
+from undertow.audit.claim import Claim
+from undertow.audit.result import AuditResult
+from undertow.audit.runner import Progress
+from undertow.audit.sequential import SequentialTest
+
+__all__ = ["audit_local", "audit_until_refuted", "pilot_size"]
+
+_CHUNK = 1 << 16
+_CELLS_HELD = 1 << 23
+
+
+def audit_local(
+    subject: Any,
+    claim: Claim,
+    *,
+    trials: SupportsIndex,
+    confidence: float = 0.99,
+    seed: SupportsIndex,
+    reader: Any = None,
+    workers: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    baseline: bool = False,
+    chunk: SupportsIndex | None = None,
+) -> AuditResult:
+    r"""Audit a protocol by which each client reports its own value.
+
+    Parameters
+    ----------
+    subject : LocalProtocol or Subject
+        A protocol with ``sample(values, *, source)``, or a subject with ``inputs`` and
+        ``sample(value, size, *, rng)``.
+    claim : Claim
+        What is promised; adding or removing a record is tested at its price for
+        replacing one.
+    trials : int
+        Reports to draw in all.
+    confidence : float, optional
+        Probability that a true claim is not refuted, and that the certificate holds.
+    seed : int
+        Makes the run repeatable, whatever the workers and the order of the parts.
+    reader : LocalProtocol, optional
+        How the reports of a subject are read, if they are not values themselves.
+    workers, checkpoint, progress
+        As in :func:`~undertow.audit.runner.run_chunks`, for the certifying trials.
+    baseline : bool, optional
+        Also run LDP-Auditor, on as many trials again.
+    chunk : int, optional
+        Trials held in memory at a time.
+
+    Returns
+    -------
+    AuditResult
+        The verdict is ``"violated"`` only if the certificate exceeds the claim.
+
+    Raises
+    ------
+    ValueError
+        If so few trials could not refute the claim whatever they show.
+
+    Notes
+    -----
+    Proofs: the page *Local audits*. The method, value and event are chosen on the pilot
+    alone, whose trials are independent of the others, so that one certificate at the
+    full level decides. Not checkable: that the trials are independent, and that the
+    code run here is the code in use. O(trials) time for pairs, O(trials x categories)
+    where the attack has to list a support; memory O(chunk x report + categories).
+
+    Examples
+    --------
+    >>> from undertow.mechanisms.local import OptimizedUnary
+    >>> result = audit_local(OptimizedUnary(20, 1), Claim.pure("0.9"),
+    ...                      trials=100_000, seed=1)
+    >>> result.verdict, 0.95 < result.epsilon_certified < 1
+    ('violated', True)
+    """
+    source, n = Source(subject, reader), check_count(trials, "trials")
+    level = check_probability(confidence, "confidence", open_interval=True)
+    hands = check_count(workers, "workers")
+    source.check_copies(workers=hands, checkpoint=checkpoint)
+    size, root = _chunk_size(source, chunk), check_count(seed, "seed", minimum=0)
+    campaign = Campaign(root, size, hands, checkpoint, progress)
+    needed = trials_needed(claim, source.categories, confidence=level)
+    few = _pilot_share(claim, source.categories, trials=n, needed=needed)
+    pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
+    job = f"audit_local of {source.name} by {chosen!r}"
+    counts = campaign.run(chosen.trials(source), n - few, phase=1, job=job)
+    return local_result(
+        source,
+        chosen,
+        methods=methods,
+        counts=(pilot, counts),
+        seed=root,
+        baseline=_baseline(source, campaign, n, claim) if baseline else None,
+    )
+
+
+def audit_until_refuted(
+    subject: Any,
+    claim: Claim,
+    *,
+    trials: SupportsIndex,
+    confidence: float = 0.99,
+    seed: SupportsIndex,
+    reader: Any = None,
+    chunk: SupportsIndex | None = None,
+) -> AuditResult:
+    r"""Audit a local protocol and stop as soon as its claim is refuted.
+
+    Parameters
+    ----------
+    subject, claim, seed, reader
+        As in :func:`audit_local`.
+    trials : int
+        The most reports to draw.
+    confidence : float, optional
+        Probability that a true claim is never refuted, however often one looks.
+    chunk : int, optional
+        Trials between two looks; by default a hundredth of all.
+
+    Returns
+    -------
+    AuditResult
+        With `trials` the number that was drawn. The certificate holds at all times; it
+        is somewhat below that of :func:`audit_local` on as many trials.
+
+    Notes
+    -----
+    Method and event are chosen on a pilot; then Theorem 4 of the page *Audit
+    certificates* replaces the fixed limits.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms.local import OptimizedUnary
+    >>> result = audit_until_refuted(OptimizedUnary(20, 2), Claim.pure(1),
+    ...                              trials=100_000, seed=1)
+    >>> result.verdict, result.trials < 20_000
+    ('violated', True)
+    """
+    source, n = Source(subject, reader), check_count(trials, "trials")
+    level = check_probability(confidence, "confidence", open_interval=True)
+    root, size = check_count(seed, "seed", minimum=0), _chunk_size(source, chunk)
+    campaign = Campaign(root, size if chunk is not None else min(size, n // 100 + 1))
+    needed = SequentialTest(claim, source.categories, level).trials_needed()
+    few = _pilot_share(claim, source.categories, trials=n, needed=needed)
+    pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
+    goal, counts = claim.for_replacement().level, Counts()
+    for part in campaign.parts(chosen.trials(source), n - few, phase=1):
+        counts = {name: counts.get(name, 0) + part[name] for name in part}
+        if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
+            break
+    return local_result(
+        source,
+        chosen,
+        methods=methods,
+        counts=(pilot, counts),
+        seed=root,
+        stopped=True,
+    )
+
+
+def _pilot(
+    source: Source,
+    campaign: Campaign,
+    claim: Claim,
+    confidence: float,
+    sizes: tuple[int, int],
+) -> tuple[Counts, tuple[Method, ...], Method]:
+    """Run the pilot; return its counts, the methods, and the one it chooses."""
+    trials = UniformTrials(source, pilot=True)
+    counts = campaign.run(trials, sizes[0], phase=0, job="pilot")
+    methods = candidates(counts, claim, source.categories, confidence)
+    return counts, methods, choose(methods, counts, sizes[1])
+
+
+def _pilot_share(claim: Claim, m: int, *, trials: int, needed: int) -> int:
+    """Return the size of the pilot if the other trials can refute the claim."""
+    total = needed
+    while total - pilot_size(total, m) < needed:
+        total += needed - (total - pilot_size(total, m))
+    if trials < total:
+        raise ValueError(
+            f"trials must be at least {total} to be able to refute {claim}, got "
+            f"{trials}."
+        )
+    return pilot_size(trials, m)
+
+
+def _chunk_size(source: Source, chunk: SupportsIndex | None) -> int:
+    if chunk is not None:
+        return check_count(chunk, "chunk")
+    if source.grouped:  # one call of the subject per value and part
+        return _CHUNK
+    return max(256, min(_CHUNK, _CELLS_HELD // source.categories))
+
+
+def _baseline(
+    source: Source, campaign: Campaign, trials: int, claim: Claim
+) -> dict[str, Any]:
+    found = ldp_auditor(
+        source.subject,
+        reader=source.reader_given,
+        trials=max(1, trials // 2),
+        delta=claim.for_replacement().delta,
+        seed=campaign.seed,
+        chunk=campaign.chunk,
+    )
+    return found.to_dict()

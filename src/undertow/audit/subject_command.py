@@ -1,0 +1,170 @@
+"""Any program as the subject of an audit: one JSON value per line, in and out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow._validate import check_count, check_index, check_positive
+from undertow.audit.subjects import AuditError, read_inputs, read_outputs, shortened
+
+__all__ = ["CommandSubject"]
+
+
+class CommandSubject:
+    """A program that reads inputs and writes outputs, a JSON value on each line.
+
+    Parameters
+    ----------
+    command : str or sequence of str
+        The program and its arguments. A string is split as a shell would, but no shell
+        is run: no pipes, variables or wildcards.
+    inputs : sequence
+        The inputs, every two of them neighbours; each must have a JSON form.
+    time_limit : float, optional
+        Seconds that one batch may take.
+    seeded : bool, optional
+        Whether the program draws all its randomness from ``UNDERTOW_SEED``.
+    name, version : str, optional
+        For the report; by default the name of the program.
+
+    Raises
+    ------
+    AuditError
+        From `sample`: if the program cannot be started, exits with an error, passes the
+        time limit, or does not write one JSON value for each line it read.
+
+    Notes
+    -----
+    The program is started once per batch, reads one line for each run and must answer
+    each with one line; a list of numbers is a vector. It runs in a process group of its
+    own (Unix), and only that group is ended when time is up. ``UNDERTOW_SEED`` in its
+    environment is a number drawn for the batch; a program that uses it can be repeated.
+    One that seeds itself with a constant repeats its batches, which ends an audit.
+
+    Examples
+    --------
+    >>> import sys
+    >>> code = "import sys; sys.stdout.write(sys.stdin.read())"
+    >>> echo = CommandSubject([sys.executable, "-c", code], [0, 1], name="echo")
+    >>> echo.sample(1, 3, rng=np.random.default_rng(1))
+    array([1, 1, 1])
+    """
+
+    forkable = True
+
+    def __init__(
+        self,
+        command: str | Sequence[str],
+        inputs: Sequence[Any],
+        *,
+        time_limit: float = 60.0,
+        seeded: bool = False,
+        name: str | None = None,
+        version: str = "",
+    ) -> None:
+        words = shlex.split(command) if isinstance(command, str) else list(command)
+        if not words or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"command must name a program, got {command!r}.")
+        self.command = tuple(words)
+        self.inputs = read_inputs(inputs)
+        self.time_limit = check_positive(time_limit, "time_limit")
+        self.seeded = bool(seeded)
+        self.name = name or Path(words[0]).name
+        self.version = version
+        self._lines = tuple(_as_line(value) for value in self.inputs)
+
+    def sample(
+        self, value: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Run the program once on `size` lines of one input."""
+        line = self._lines[check_index(value, "value", size=len(self.inputs))]
+        count = check_count(size, "size", minimum=0)
+        written = self._communicate(line * count, seed=int(rng.integers(2**63)))
+        return read_outputs(self._parse(written, count), count, name=self.name)
+
+    def _communicate(self, text: str, *, seed: int) -> str:
+        process = self._start(seed)
+        try:
+            out, err = process.communicate(text.encode(), timeout=self.time_limit)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            self._fail(
+                f"finish a batch within {self.time_limit:g} s, got no answer by then; "
+                "raise time_limit or lower the number of trials"
+            )
+        except BaseException:
+            _end(process)
+            raise
+        if process.returncode != 0:
+            # The last line of a traceback says most.
+            said = shortened(err.decode(errors="replace").strip().rsplit("\n", 1)[-1])
+            self._fail(
+                f"exit with status 0, got {process.returncode}"
+                f"{' (' + said + ')' if said else ''}"
+            )
+        try:
+            return out.decode()
+        except UnicodeDecodeError:
+            self._fail("write UTF-8 text, got other bytes")
+
+    def _start(self, seed: int) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "UNDERTOW_SEED": str(seed)},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._fail(f"be a program that can be started, got {error.strerror}")
+
+    def _parse(self, written: str, count: int) -> list[Any]:
+        lines = written.splitlines()
+        if len(lines) != count:
+            self._fail(f"write one line for each of {count} inputs, got {len(lines)}")
+        values = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                values.append(json.loads(line))
+            except ValueError:
+                self._fail(
+                    f"write one JSON value per line, got {shortened(line)!r} on line "
+                    f"{number}"
+                )
+        return values
+
+    def _fail(self, requirement: str) -> NoReturn:
+        raise AuditError(f"{self.name} must {requirement}.")
+
+
+def _as_line(value: Any) -> str:
+    try:
+        return json.dumps(value) + "\n"
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"inputs must have a JSON form, got {type(value).__name__}."
+        ) from None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the process group that was started here, and nothing else."""
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()

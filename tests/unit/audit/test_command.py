@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from undertow.audit.claim import Claim
+from undertow.audit.pair import audit_pair
+from undertow.audit.subject_command import CommandSubject
+from undertow.audit.subjects import AuditError
+
+FLIP = """
+import json, os, random, sys
+coin = random.Random(int(os.environ["UNDERTOW_SEED"]))
+for line in sys.stdin:
+    bit = json.loads(line)
+    print(json.dumps(bit if coin.random() < 0.75 else 1 - bit))
+"""
+
+
+def python(code, **options):
+    return CommandSubject([sys.executable, "-c", code], [0, 1], name="p", **options)
+
+
+def draw(subject, value=1, size=4, seed=1):
+    return subject.sample(value, size, rng=np.random.default_rng(seed))
+
+
+def test_values_go_in_and_out_as_lines_of_json():
+    echo = python("import sys; sys.stdout.write(sys.stdin.read())")
+    assert draw(echo).tolist() == [1, 1, 1, 1]
+
+
+def test_lists_of_numbers_are_vectors():
+    assert draw(python("import sys\nfor s in sys.stdin: print([1, 0.5])")).shape == (
+        4,
+        2,
+    )
+
+
+def test_the_seed_of_the_environment_repeats_a_batch():
+    subject = python(FLIP, seeded=True)
+    one, two, other = (draw(subject, size=64, seed=s).tolist() for s in (1, 1, 2))
+    assert one == two != other
+
+
+def test_a_program_is_audited_from_end_to_end():
+    subject = python(FLIP, seeded=True)
+    results = [
+        audit_pair(subject, Claim.pure(level), trials=20_000, seed=1)
+        for level in (0.8, 1.1)  # it keeps ln 3
+    ]
+    assert [r.verdict for r in results] == ["violated", "not refuted"]
+    assert "runs on" in results[0].witness.summary
+
+
+def test_a_string_is_split_without_a_shell(tmp_path):
+    script = tmp_path / "a b.py"
+    script.write_text("import sys\nfor s in sys.stdin: print(sys.argv[1:].__len__())")
+    command = f"{sys.executable} '{script}' '$HOME' '*' '|' 'x y'"
+    assert draw(CommandSubject(command, [0, 1])).tolist() == [4] * 4
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("print('hello')", "one line for each of 4 inputs, got 1"),
+        ("import sys\nfor s in sys.stdin: print('oops')", "got 'oops' on line 1"),
+        ("import sys; sys.exit(3)", "exit with status 0, got 3"),
+        ("raise ValueError('bad noise')", r"got 1 \(ValueError: bad noise\)"),
+        ("import sys\nfor s in sys.stdin: print('null')", "got None"),
+        ("import sys\nfor s in sys.stdin: print('NaN')", "numbers, got nan"),
+        (
+            "import sys\nsys.stdin.read()\nprint('1\\n' * 3 + '\"a\"')",
+            "one type of output, got int and str",
+        ),
+        (
+            "import sys\nsys.stdin.read()\nsys.stdout.buffer.write(b'\\xff\\n' * 4)",
+            "write UTF-8 text",
+        ),
+    ],
+    ids=["short", "garbage", "status", "raises", "null", "nan", "mixed", "bytes"],
+)
+def test_bad_programs_are_named(code, said):
+    with pytest.raises(AuditError, match=said):
+        draw(python(code))
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
+    note = tmp_path / "pid"
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(['sleep', '60'])\n"
+        f"open({str(note)!r}, 'w').write(str(child.pid))\n"
+        "time.sleep(60)"
+    )
+    subject = python(code, time_limit=2.0)
+    start = time.monotonic()
+    with pytest.raises(AuditError, match="p must finish a batch within 2 s"):
+        draw(subject)
+    assert time.monotonic() - start < 15
+    child = int(note.read_text())
+    for _ in range(100):
+        if _gone(child):
+            break
+        time.sleep(0.05)
+    assert _gone(child)
+
+
+def test_an_interrupted_audit_leaves_no_program_behind(monkeypatch):
+    started = []
+
+    def interrupt(process, *args, **options):
+        started.append(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        draw(CommandSubject("sleep 60", [0, 1]))
+    assert started[0].returncode == -signal.SIGKILL
+
+
+def _gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().split()[2] == "Z"
+
+
+def test_a_program_that_is_not_there_is_named():
+    with pytest.raises(AuditError, match="can be started, got No such file"):
+        draw(CommandSubject("/nowhere/program --flag", [0, 1]))
+
+
+def test_commands_and_inputs_are_checked():
+    with pytest.raises(ValueError, match="must name a program"):
+        CommandSubject("", [0, 1])
+    with pytest.raises(ValueError, match="must have a JSON form, got object"):
+        CommandSubject("cat", [object(), 1])

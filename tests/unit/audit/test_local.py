@@ -1,0 +1,529 @@
+"""Audits of local protocols: what is drawn, read, chosen and certified."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from undertow.audit._chunks import Campaign
+from undertow.audit._methods import Single, Tally
+from undertow.audit._reading import CELLS, ValueReader, reader_of
+from undertow.audit._trials import Source, UniformTrials, ValueTrials
+from undertow.audit.claim import Claim
+from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
+from undertow.audit.subjects import AuditError, ProtocolSubject
+from undertow.errors import MismatchError
+from undertow.mechanisms.local import (
+    BinaryHashing,
+    GeneralizedResponse,
+    LocalHashing,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
+from undertow.mechanisms.noise.simulated import SimulatedSource
+
+PROTOCOLS = {
+    "grr": GeneralizedResponse,
+    "oue": OptimizedUnary,
+    "ss": SubsetSelection,
+    "olh": OptimizedHashing,
+}
+
+
+class Answers:
+    """A subject that keeps the value with a probability of its own for each value."""
+
+    name = "answers"
+
+    def __init__(self, keep, labels=None):
+        self.keep = np.asarray(keep)
+        self.inputs = range(len(self.keep)) if labels is None else labels
+
+    def sample(self, value, size, *, rng):
+        m = len(self.keep)
+        lies = (value + rng.integers(1, m, size=size)) % m
+        told = np.where(rng.random(size) < self.keep[value], value, lies)
+        return np.asarray(self.inputs)[told]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_million_trials_certify_nearly_all_of_the_loss(name):
+    start = time.perf_counter()
+    protocol = PROTOCOLS[name](100, 1)
+    result = audit_local(protocol, Claim.pure(1), trials=10**6, seed=3)
+    assert result.epsilon_certified >= 0.97
+    assert not result.violated
+    assert result.confidence == 0.99
+    assert time.perf_counter() - start < 20  # a few seconds, on a busy machine too
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [SymmetricUnary(20, 1), BinaryHashing(20, 1), SummationHistogram(20, 1)],
+    ids=lambda p: p.name,
+)
+def test_other_protocols_are_certified_by_pairs(protocol):
+    result = audit_local(protocol, Claim.pure(1), trials=100_000, seed=1)
+    assert 0.93 < result.epsilon_certified < 1.0
+    assert [m.name for m in result.methods if m.decides] == ["pairs"]
+
+
+def test_thresholding_is_certified_at_the_loss_of_its_bits():
+    protocol = ThresholdHistogram(20, 1)
+    result = audit_local(protocol, Claim.pure(1), trials=100_000, seed=1)
+    assert 0.93 * protocol.loss().epsilon < result.epsilon_certified
+    assert result.epsilon_certified < protocol.loss().epsilon
+
+
+def test_the_pair_event_of_unary_encodings_has_exactly_the_odds_of_the_loss():
+    for protocol in (OptimizedUnary(3, 1), SymmetricUnary(3, 1)):
+        first, second = _unary_cells(protocol)
+        assert math.log(first / second) == pytest.approx(1.0, abs=1e-9)
+
+
+def _unary_cells(protocol):
+    """Probabilities, given value 0, of supporting 0 and not 1, and the reverse."""
+    p, q = float(protocol.keep), float(protocol.noise)
+    cells = {(1, 0): 0.0, (0, 1): 0.0}
+    for bits in itertools.product((0, 1), repeat=3):
+        rates = zip((p, q, q), bits, strict=True)
+        chance = math.prod(rate if bit else 1 - rate for rate, bit in rates)
+        if bits[:2] in cells:
+            cells[bits[:2]] += chance
+    return cells.values()
+
+
+def test_the_pair_event_of_subsets_has_exactly_the_odds_of_the_loss():
+    protocol = SubsetSelection(8, 1)
+    size = protocol.subset
+    inside = float(protocol.keep)
+    # Given that 0 is in the set, 1 is in it with the share of the other places.
+    first = inside * (1 - (size - 1) / 7)
+    second = (1 - inside) * size / 7
+    assert math.log(first / second) == pytest.approx(1.0, abs=1e-9)
+
+
+def random_channel(rng, *, m, outputs, epsilon):
+    """A channel whose every column varies by at most a factor e^epsilon."""
+    table = np.exp(rng.uniform(0, epsilon / 2, size=(m, outputs)))
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def test_pooled_pairs_and_single_values_never_pass_the_loss_of_a_channel():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        m, outputs = 4, 6
+        channel = random_channel(rng, m=m, outputs=outputs, epsilon=2.0)
+        loss = np.log(channel.max(axis=0) / channel.min(axis=0)).max()
+        support = rng.random((outputs, m)) < 0.5
+        alone = np.array(
+            [
+                [(support[:, i] & ~support[:, j]) for j in range(m)]
+                for i in range(m)
+            ]
+        )  # fmt: skip
+        own = np.einsum("ijo,io->ij", alone, channel)
+        other = np.einsum("ijo,jo->ij", alone, channel)
+        off = ~np.eye(m, dtype=bool)
+        a, b = own[off].sum(), other[off].sum()
+        assert a <= math.exp(loss) * b * (1 + 1e-12)
+        for i in range(m):
+            assert own[i].sum() <= math.exp(loss) * other[i].sum() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        GeneralizedResponse(7, 1),
+        OptimizedUnary(7, 1),
+        SubsetSelection(7, 1),
+        LocalHashing(7, 1, buckets=3),
+    ],
+    ids=lambda p: p.name,
+)
+def test_readers_agree_with_the_support_table(protocol):
+    rng = np.random.default_rng(1)
+    first = rng.integers(7, size=500)
+    second = (first + rng.integers(1, 7, size=500)) % 7
+    reports = protocol.sample(first, source=SimulatedSource(2)).values
+    table, rows = protocol.support(reports), np.arange(500)
+    cells = reader_of(protocol, 7).cells(reports, first, second)
+    expected = 2 * table[rows, first].astype(int) + table[rows, second]
+    assert (cells == expected).all()
+    assert set(cells) <= set(range(len(CELLS)))
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [OptimizedUnary(7, 1), SubsetSelection(7, 1), SummationHistogram(7, 2)],
+    ids=lambda p: p.name,
+)
+def test_hits_have_the_success_of_the_simple_attack(protocol):
+    n = 40_000
+    truths = np.random.default_rng(3).integers(7, size=n)
+    reports = protocol.sample(truths, source=SimulatedSource(4)).values
+    reader = reader_of(protocol, 7)
+    hits = reader.hits(reports, truths, rng=np.random.default_rng(5))
+    s = protocol.attack_success()
+    assert hits.mean() == pytest.approx(s, abs=5 * math.sqrt(s * (1 - s) / n))
+
+
+def test_a_plain_protocol_is_read_by_its_support_table():
+    class Plain:
+        categories = 5
+
+        def __init__(self):
+            self.inner = GeneralizedResponse(5, 1)
+
+        def sample(self, values, *, source):
+            return self.inner.sample(values, source=source).values
+
+        def support(self, reports):
+            return self.inner.support(reports)
+
+    plain = audit_local(Plain(), Claim.pure(1), trials=20_000, seed=1)
+    inner = audit_local(GeneralizedResponse(5, 1), Claim.pure(1), trials=20_000, seed=1)
+    assert plain.epsilon_certified == pytest.approx(inner.epsilon_certified, abs=0.1)
+
+
+def test_a_wrapped_protocol_is_audited_as_the_protocol():
+    protocol = OptimizedUnary(10, 1)
+    wrapped = audit_local(
+        ProtocolSubject(protocol), Claim.pure(1), trials=20_000, seed=1
+    )
+    plain = audit_local(protocol, Claim.pure(1), trials=20_000, seed=1)
+    assert wrapped.certified == plain.certified
+
+
+def test_a_subject_may_answer_with_its_labels():
+    keep = np.full(4, 0.7)
+    numbers = audit_local(Answers(keep), Claim.pure(1), trials=20_000, seed=1)
+    words = audit_local(
+        Answers(keep, ["a", "b", "c", "d"]), Claim.pure(1), trials=20_000, seed=1
+    )
+    assert numbers.certified == words.certified
+    assert numbers.violated  # ln(0.7 / 0.1) is 1.95
+
+
+def test_a_subject_is_read_by_the_protocol_it_imitates():
+    class Client:
+        name = "client"
+        inputs = range(10)
+        protocol_inside = SymmetricUnary(10, 2)
+
+        def sample(self, value, size, *, rng):
+            source = SimulatedSource(rng)
+            return self.protocol_inside.sample(
+                np.full(size, value), source=source
+            ).values
+
+    claim = Claim.pure(1)
+    result = audit_local(
+        Client(), claim, trials=20_000, seed=1, reader=SymmetricUnary(10, 1)
+    )
+    assert result.violated
+    assert result.witness.details["hits"] > result.witness.details["against"]
+    with pytest.raises(MismatchError, match="give the protocol as reader"):
+        audit_local(Client(), claim, trials=20_000, seed=1)
+    with pytest.raises(MismatchError, match="reader must have the 10 values"):
+        audit_local(Client(), claim, trials=20_000, seed=1, reader=SymmetricUnary(9, 1))
+
+
+def test_one_leaking_value_among_many_is_found_and_named():
+    keep = np.full(50, 0.1)
+    keep[17] = 0.999
+    result = audit_local(Answers(keep), Claim.pure(5), trials=200_000, seed=1)
+    assert result.violated
+    assert [m.name for m in result.methods if m.decides] == ["value"]
+    assert "value 17" in result.witness.summary
+
+
+def test_reports_that_avoid_the_truth_are_refuted_in_the_other_direction():
+    result = audit_local(
+        Answers(np.full(3, 0.02)), Claim.pure(2), trials=50_000, seed=1
+    )
+    assert result.violated  # ln(0.49 / 0.02) is 3.2
+    assert (
+        "another value" in result.witness.summary or "value" in result.witness.summary
+    )
+
+
+def test_a_result_does_not_depend_on_the_order_of_the_parts():
+    source = Source(OptimizedUnary(10, 1))
+    trials = UniformTrials(source, pilot=True)
+    whole = Campaign(5, 1000).run(trials, 5500, phase=1, job="x")
+    seed = Campaign(5, 1000)._phase_seed(1)
+    parts = [
+        trials(
+            size, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
+        )
+        for i, size in reversed(list(enumerate([1000] * 5 + [500])))
+    ]
+    for name, counts in whole.items():
+        assert (counts == sum(part[name] for part in parts)).all()
+
+
+def test_a_run_is_repeatable_and_another_seed_is_another_run():
+    def certified(seed):
+        protocol = GeneralizedResponse(10, 1)
+        return audit_local(protocol, Claim.pure(1), trials=20_000, seed=seed).certified
+
+    assert certified(1) == certified(1) != certified(2)
+
+
+def test_workers_and_checkpoints_give_the_same_result(tmp_path):
+    protocol, claim = OptimizedUnary(10, 1), Claim.pure(1)
+    plain = audit_local(protocol, claim, trials=20_000, seed=1, chunk=4000)
+    shown = []
+    saved = audit_local(
+        protocol,
+        claim,
+        trials=20_000,
+        seed=1,
+        chunk=4000,
+        checkpoint=tmp_path / "run.json",
+        progress=lambda done, total, counts: shown.append((done, total)),
+    )
+    assert saved.to_dict() == plain.to_dict()
+    assert shown[-1] == (5, 5)
+
+
+def test_the_table_of_a_pilot_counts_both_roles():
+    counts = UniformTrials(Source(OptimizedUnary(6, 1)), pilot=True)(
+        3000, np.random.default_rng(1)
+    )
+    table = counts["table"]
+    assert table.shape == (2, len(CELLS), 6)
+    assert table[0].sum() == table[1].sum() == 3000
+    assert (table[0].sum(axis=1) == counts["pooled"]).all()
+    assert table[1, 1].sum() == table[0, 2].sum()  # seen from the other value
+
+
+def test_single_value_trials_compare_one_value_with_uniform_others():
+    keep = np.array([0.9, 0.3, 0.3])
+    counts = ValueTrials(Source(Answers(keep)), 0)(40_000, np.random.default_rng(1))
+    own, other = counts["roles"]
+    assert own[2] / own.sum() == pytest.approx(0.9, abs=0.02)
+    assert other[2] / other.sum() == pytest.approx(0.35, abs=0.02)
+    assert counts["roles"].sum() == 40_000
+
+
+@pytest.mark.parametrize(
+    ("claim", "violated"),
+    [
+        (Claim.approx(1, "1e-3"), False),
+        (Claim.approx("0.9", "1e-3"), True),
+        (Claim.gaussian(1), False),
+        (Claim.gaussian("0.6"), True),
+        (Claim.pure("0.5", adjacency="add-remove"), False),
+        (Claim.pure("0.45", adjacency="add-remove"), True),
+    ],
+    ids=["approx", "approx-low", "gdp", "gdp-low", "add-remove", "add-remove-low"],
+)
+def test_claims_of_every_currency_are_tested(claim, violated):
+    result = audit_local(OptimizedUnary(20, 1), claim, trials=200_000, seed=1)
+    assert result.violated == violated
+    assert (result.witness is not None) == violated
+
+
+def test_a_gaussian_certificate_also_states_epsilon():
+    result = audit_local(
+        OptimizedUnary(20, 1), Claim.gaussian(1), trials=50_000, seed=1
+    )
+    assert 0.3 < result.certified < 1
+    assert result.certified != result.epsilon_certified
+    assert 0.9 < result.epsilon_certified < 1
+
+
+def test_delta_lowers_what_is_certified():
+    claims = Claim.pure(1), Claim.approx(1, "0.05")
+    plain, less = (
+        audit_local(OptimizedUnary(20, 1), claim, trials=50_000, seed=1).certified
+        for claim in claims
+    )
+    assert less < plain - 0.05
+
+
+def test_the_power_says_what_could_have_been_found():
+    result = audit_local(OptimizedUnary(20, 1), Claim.pure(1), trials=50_000, seed=1)
+    assert 1 < result.power["detectable"] < 1.1
+    assert result.power["ceiling"] > 10
+    assert result.power["trials_needed"] == 3
+    close = audit_local(
+        OptimizedUnary(20, 1), Claim.pure(8), trials=50_000, seed=1
+    ).power
+    assert 8 < close["detectable"] < math.inf
+    beyond = audit_local(
+        OptimizedUnary(20, 1), Claim.pure(9), trials=50_000, seed=1
+    ).power
+    assert beyond["detectable"] == math.inf
+
+
+def test_a_rare_outcome_that_the_pilot_misses_does_not_mislead_the_choice():
+    protocol = GeneralizedResponse(3052, 10)
+    result = audit_local(protocol, Claim.pure(10), trials=200_000, seed=3)
+    assert [m.name for m in result.methods if m.decides] == ["reconstruct"]
+    assert result.epsilon_certified > 9.9
+
+
+def test_the_baseline_is_run_on_request():
+    protocol = OptimizedUnary(20, 1)
+    result = audit_local(protocol, Claim.pure(1), trials=20_000, seed=1, baseline=True)
+    assert result.baseline["trials"] == 10_000
+    assert result.baseline["epsilon"] < result.epsilon_certified
+    assert result.to_dict()["baseline"]["tail"] == "quarter"
+
+
+def test_too_few_trials_are_refused_with_the_number_needed():
+    protocol = GeneralizedResponse(10, 8)
+    with pytest.raises(ValueError, match="trials must be at least") as caught:
+        audit_local(protocol, Claim.pure(8), trials=100, seed=1)
+    needed = int(str(caught.value).split("at least ")[1].split()[0])
+    audit_local(protocol, Claim.pure(8), trials=needed, seed=1)
+    with pytest.raises(ValueError, match=f"at least {needed} "):
+        audit_local(protocol, Claim.pure(8), trials=needed - 1, seed=1)
+
+
+@pytest.mark.parametrize("trials", [0, -1, 1.5, math.nan])
+def test_trials_are_a_positive_whole_number(trials):
+    with pytest.raises(ValueError, match="trials must be a whole number"):
+        audit_local(GeneralizedResponse(3, 1), Claim.pure(1), trials=trials, seed=1)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, math.nan])
+def test_confidence_is_strictly_between_zero_and_one(confidence):
+    with pytest.raises(ValueError, match="confidence must be in"):
+        audit_local(
+            GeneralizedResponse(3, 1),
+            Claim.pure(1),
+            trials=100,
+            seed=1,
+            confidence=confidence,
+        )
+
+
+def test_bad_subjects_are_refused():
+    class Short:
+        inputs = range(3)
+        name = "short"
+
+        def sample(self, value, size, *, rng):
+            return np.zeros(max(0, size - 1), dtype=int)
+
+    with pytest.raises(MismatchError, match="one output per trial"):
+        audit_local(Short(), Claim.pure(1), trials=1000, seed=1)
+    with pytest.raises(TypeError, match="must have a method sample"):
+        audit_local(len, Claim.pure(1), trials=1000, seed=1)
+    with pytest.raises(MismatchError, match="outputs must be values"):
+        ValueReader(3).hits(np.array([0.5]), np.array([0]), rng=None)
+
+
+def test_trials_can_be_sent_to_another_process():
+    trials = UniformTrials(Source(OptimizedUnary(6, 1)))
+    again = pickle.loads(pickle.dumps(trials))
+    counts = [t(100, np.random.default_rng(1))["pooled"] for t in (trials, again)]
+    assert (counts[0] == counts[1]).all()
+
+
+def test_memory_does_not_grow_with_the_trials():
+    protocol, claim = GeneralizedResponse(100, 1), Claim.pure(1)
+    peaks = []
+    for trials in (10**5, 10**6):
+        tracemalloc.start()
+        audit_local(protocol, claim, trials=trials, seed=1, chunk=5000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] + 200_000
+
+
+def test_the_pilot_is_a_small_part():
+    assert pilot_size(10**8, 100) == 50_000
+    assert pilot_size(10, 100) == 1
+    assert pilot_size(10**6, 10**6) < 100
+
+
+@pytest.mark.parametrize(
+    ("claim", "loose"),
+    [
+        (Claim.pure("0.5"), Claim.pure(1)),
+        (Claim.approx("0.5", "1e-3"), Claim.approx(1, "1e-3")),
+        (Claim.gaussian("0.3"), Claim.gaussian(1)),
+    ],
+    ids=["pure", "approx", "gaussian"],
+)
+@pytest.mark.parametrize("name", ["grr", "oue"])
+def test_a_sequential_audit_stops_early_or_reads_everything(name, claim, loose):
+    protocol = PROTOCOLS[name](10, 1)
+    found = audit_until_refuted(protocol, claim, trials=50_000, seed=1)
+    assert found.violated
+    assert found.trials < 40_000
+    assert found.witness is not None
+    kept = audit_until_refuted(protocol, loose, trials=50_000, seed=1)
+    assert not kept.violated
+    assert kept.trials == 50_000
+    assert (
+        kept.certified < audit_local(protocol, loose, trials=50_000, seed=1).certified
+    )
+
+
+def test_a_sequential_audit_names_a_single_value_too():
+    keep = np.full(50, 0.1)
+    keep[17] = 0.999
+    result = audit_until_refuted(Answers(keep), Claim.pure(5), trials=200_000, seed=1)
+    assert "value 17" in result.witness.summary
+    assert result.trials < 100_000
+
+
+def test_a_sequential_audit_refuses_too_few_trials():
+    protocol, claim = GeneralizedResponse(10, 8), Claim.pure(8)
+    with pytest.raises(ValueError, match="trials must be at least") as caught:
+        audit_until_refuted(protocol, claim, trials=100, seed=1)
+    assert int(str(caught.value).split("at least ")[1].split()[0]) > 2000
+
+
+def test_a_protocol_is_named_with_its_parameters():
+    result = audit_local(OptimizedUnary(6, 1), Claim.pure(1), trials=1000, seed=1)
+    assert result.subject.startswith("OptimizedUnary(6, 1, keep=0.5")
+
+
+def test_another_job_does_not_resume_from_a_checkpoint(tmp_path):
+    path = tmp_path / "run.json"
+    claim = Claim.pure(1)
+    audit_local(OptimizedUnary(6, 1), claim, trials=1000, seed=1, checkpoint=path)
+    with pytest.raises(AuditError):
+        audit_local(OptimizedUnary(7, 1), claim, trials=1000, seed=1, checkpoint=path)
+
+
+def test_a_subject_that_no_seed_repeats_has_one_worker_and_no_checkpoint(tmp_path):
+    subject = Answers(np.full(3, 0.5))
+    subject.seeded = subject.forkable = False
+    claim = Claim.pure(1)
+    assert audit_local(subject, claim, trials=1000, seed=1).trials == 1000
+    with pytest.raises(AuditError, match="workers must be 1"):
+        audit_local(subject, claim, trials=1000, seed=1, workers=2)
+    with pytest.raises(AuditError, match="checkpoint None"):
+        audit_local(subject, claim, trials=1000, seed=1, checkpoint=tmp_path / "x")
+
+
+def test_a_reader_is_a_protocol():
+    subject = Answers(np.full(3, 0.5))
+    with pytest.raises(TypeError, match="reader must be a local protocol"):
+        audit_local(subject, Claim.pure(1), trials=1000, seed=1, reader="grr")
+
+
+def test_a_role_that_was_never_drawn_certifies_nothing():
+    for claim in (Claim.pure(1), Claim.approx(1, "0.01"), Claim.gaussian(1)):
+        method = Single(claim, 0.99, 0)
+        tally = Tally(3, 3, 0, 0)
+        assert method.certify(tally) == (0.0, 0.0)
+        assert method.estimate(tally) == -math.inf

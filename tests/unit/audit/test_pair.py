@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from undertow.audit._pair_outcome import repeats
+from undertow.audit.certify import event_epsilon
+from undertow.audit.claim import Claim
+from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.recorded import RecordedSubject
+from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.subjects import AuditError, MechanismSubject, ProtocolSubject
+from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    OptimizedHashing,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+)
+
+
+def vectorised(function, inputs, **options):
+    return CallableSubject(function, inputs, vectorised=True, **options)
+
+
+def shifted(values, rng):
+    return np.asarray(values) + rng.laplace(size=len(values))
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        GeneralizedResponse(4, 1),
+        SymmetricUnary(4, 1),
+        SubsetSelection(4, 1),
+        OptimizedHashing(4, 1),
+        SummationHistogram(3, 1),
+    ],
+    ids=lambda p: p.name,
+)
+def test_protocols_keep_their_level_and_not_a_smaller_one(protocol):
+    for level, verdict in [(1.0, "not refuted"), (1 / 1.3, "violated")]:
+        found = audit_pair(
+            ProtocolSubject(protocol), Claim.pure(level), pairs=[(0, 1)], seed=2
+        )
+        assert found.verdict == verdict
+        assert found.certified <= 1.0
+
+
+def test_gaussian_noise_is_audited_in_its_own_terms():
+    subject = MechanismSubject(GaussianMechanism(1), [0.0, 1.0])
+    kept = audit_pair(subject, Claim.gaussian(1), seed=1)
+    broken = audit_pair(subject, Claim.gaussian(0.9), seed=1)
+    assert (kept.verdict, broken.verdict) == ("not refuted", "violated")
+    assert 0.9 < kept.certified < 1.0
+    assert kept.epsilon_certified != kept.certified
+
+
+def test_an_approximate_claim_is_tested_at_its_delta():
+    # The least delta of N(0, 1) against N(1, 1) at epsilon 1 is 0.1269.
+    subject = MechanismSubject(GaussianMechanism(1), [0.0, 1.0])
+    verdicts = [
+        audit_pair(subject, Claim.approx(1, delta), seed=1).verdict
+        for delta in (0.13, 0.1)
+    ]
+    assert verdicts == ["not refuted", "violated"]
+
+
+def test_a_mechanism_that_sometimes_tells_all_violates_every_pure_claim():
+    def leaky(values, rng):
+        noise = rng.laplace(size=len(values)).round()
+        return np.where(
+            rng.random(len(values)) < 0.01, 1000 + np.asarray(values), noise
+        )
+
+    found = audit_pair(vectorised(leaky, [0, 1]), Claim.pure(2), seed=1)
+    assert found.verdict == "violated"
+    assert "100" in found.witness.details["event"]
+    allowed = audit_pair(vectorised(leaky, [0, 1]), Claim.approx(2, 0.02), seed=1)
+    assert allowed.verdict == "not refuted"
+
+
+def test_a_claim_about_adding_records_is_tested_at_its_price_for_replacing():
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
+    claim = Claim.pure(0.6, adjacency="add-remove")
+    assert audit_pair(subject, claim, seed=1).verdict == "not refuted"
+    assert audit_pair(subject, Claim.pure(0.6), seed=1).verdict == "violated"
+
+
+def test_the_worst_pair_is_found_among_all():
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 0.1, 0.2, 1.0])
+    found = audit_pair(subject, Claim.pure(0.5), seed=1)
+    assert set(found.witness.details["pair"]) == {0.0, 1.0}
+
+
+def test_named_pairs_alone_are_tried():
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 0.1, 1.0])
+    found = audit_pair(subject, Claim.pure(0.5), pairs=[(0, 1)], seed=1)
+    assert found.verdict == "not refuted"
+    assert found.certified <= 0.1
+
+
+def test_the_result_rests_on_the_counts_of_the_witness():
+    subject = vectorised(shifted, [0.0, 1.0])
+    found = audit_pair(subject, Claim.pure(0.5), trials=40_000, seed=3)
+    (p, q), (n, m) = (found.witness.details[key] for key in ("hits", "trials"))
+    assert found.certified == event_epsilon(p, n, q, m).value
+    assert found.advantage.value == (p / n - q / m) / 2
+    assert found.trials == 40_000
+    assert found.methods[0].trials == n + m == 20_000
+    json.dumps(found.to_dict())
+
+
+@pytest.mark.extra
+def test_the_same_seed_gives_the_same_result_with_any_workers():
+    pytest.importorskip("joblib")
+    subject, claim = vectorised(shifted, [0.0, 1.0]), Claim.pure(1)
+    one = audit_pair(subject, claim, seed=5)
+    assert one == audit_pair(subject, claim, seed=5, workers=2)
+    assert one != audit_pair(subject, claim, seed=6)
+
+
+def test_an_interrupted_audit_resumes_to_the_same_result(tmp_path):
+    subject, claim = vectorised(shifted, [0.0, 1.0]), Claim.pure(1)
+    path = tmp_path / "state.json"
+
+    def stop(done, total, counts):
+        raise KeyboardInterrupt
+
+    long = {"seed": 5, "trials": 200_000, "checkpoint": path}
+    with pytest.raises(KeyboardInterrupt):
+        audit_pair(subject, claim, **long, progress=stop)
+    resumed = audit_pair(subject, claim, **long)
+    assert resumed == audit_pair(subject, claim, seed=5, trials=200_000)
+    with pytest.raises(AuditError, match="must belong to this job"):
+        audit_pair(subject, Claim.pure(2), **long)
+
+
+def test_naive_noise_is_caught_by_its_bits_and_lattice_noise_is_not():
+    naive = vectorised(shifted, [0.0, 1.0])
+    lattice = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
+    claim = Claim.pure(1)
+    assert audit_pair(naive, claim, seed=1).verdict == "not refuted"
+    found = audit_pair(naive, claim, seed=1, score="bits")
+    assert found.verdict == "violated"
+    assert found.certified > 5
+    assert "lowest bit" in found.witness.summary
+    assert audit_pair(lattice, claim, seed=1, score="bits").verdict == "not refuted"
+
+
+def gaussian_vector(values, rng):
+    return np.asarray(values) + rng.normal(size=(len(values), 4))
+
+
+def test_a_score_finds_what_no_coordinate_tells():
+    # The distance is 1, that of each coordinate 0.5.
+    subject = vectorised(gaussian_vector, [np.zeros(4), np.full(4, 0.5)])
+    claim = Claim.gaussian(0.8)
+    assert audit_pair(subject, claim, seed=1).verdict == "not refuted"
+    total = audit_pair(subject, claim, seed=1, score=lambda y: y.sum(axis=1))
+    assert total.verdict == "violated"
+
+
+@pytest.mark.extra
+def test_a_learned_score_finds_it_too():
+    pytest.importorskip("sklearn")
+    subject = vectorised(gaussian_vector, [np.zeros(4), np.full(4, 0.5)])
+    options = {"seed": 1, "trials": 16_000, "score": "learned"}
+    assert audit_pair(subject, Claim.gaussian(0.7), **options).verdict == "violated"
+    assert audit_pair(subject, Claim.gaussian(1), **options).verdict == "not refuted"
+
+
+def test_recorded_runs_are_audited_without_reuse():
+    rng = np.random.default_rng(1)
+    given = rng.integers(2, size=40_000)
+    told = np.where(rng.random(40_000) < 0.75, given, 1 - given)
+    subject = RecordedSubject(given, told)
+    found = audit_pair(subject, Claim.pure(0.9), seed=1)
+    assert found.verdict == "violated"
+    assert found.trials == 40_000
+    again = audit_pair(subject, Claim.pure(0.9), seed=1)
+    assert found == again  # the recording itself is not used up
+    some = audit_pair(subject, Claim.pure(0.9), seed=1, trials=8_000)
+    assert some.trials == 8_000
+
+
+def test_recorded_runs_are_not_copied_to_other_processes():
+    subject = RecordedSubject([0, 1] * 500, [0, 1] * 500)
+    with pytest.raises(AuditError, match="workers must be 1"):
+        audit_pair(subject, Claim.pure(1), workers=2)
+
+
+def test_a_checkpoint_needs_a_seeded_subject(tmp_path):
+    subject = CallableSubject(lambda value: value, [0, 1], name="f")
+    with pytest.raises(AuditError, match="checkpoint must be None for f"):
+        audit_pair(subject, Claim.pure(1), checkpoint=tmp_path / "c")
+
+
+@pytest.mark.parametrize("claim", [Claim.pure(3), Claim.gaussian(3)], ids=str)
+def test_too_few_trials_are_refused_with_the_number_needed(claim):
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
+    needed = pair_trials_needed(claim)
+    assert audit_pair(subject, claim, trials=needed).verdict == "not refuted"
+    with pytest.raises(AuditError, match=f"at least {needed} to refute"):
+        audit_pair(subject, claim, trials=needed - 4)
+
+
+def test_so_many_trials_as_needed_refute_if_all_is_told():
+    tells = CallableSubject(lambda value, rng: value, [0, 1])
+    claim = Claim.pure(4)
+    found = audit_pair(tells, claim, trials=pair_trials_needed(claim))
+    assert found.verdict == "violated"
+    assert found.certified == found.power["ceiling"] > 4
+
+
+def test_a_claim_out_of_reach_of_any_audit_is_refused():
+    with pytest.raises(AuditError, match="must be refutable by some audit"):
+        pair_trials_needed(Claim.pure(60))
+
+
+def test_the_power_says_from_where_a_violation_would_have_been_seen():
+    found = audit_pair(vectorised(shifted, [0.0, 1.0]), Claim.pure(1), seed=1)
+    assert 1.0 < found.power["detectable"] < 1.1
+    assert found.power["ceiling"] == event_epsilon(25_000, 25_000, 0, 25_000).value
+    tiny = audit_pair(vectorised(shifted, [0.0, 1.0]), Claim.pure(7.9), seed=1)
+    assert math.isfinite(tiny.power["ceiling"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"pairs": [(0, 0)]}, "different inputs, got 0 twice"),
+        ({"pairs": [(0, 5)]}, "must be in 0..1, got 5"),
+        ({"pairs": []}, "pairs must be from 1 to 4096, got 0"),
+        ({"pairs": "all"}, "must be 'auto' or pairs of numbers, got 'all'"),
+        ({"trials": 12}, "trials must leave 8 runs"),
+        ({"confidence": 1.0}, "confidence must be in"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"score": "best"}, "score must be"),
+    ],
+    ids=range(8),
+)
+def test_arguments_are_checked(options, said):
+    subject = vectorised(shifted, [0.0, 1.0])
+    with pytest.raises(ValueError, match=said):
+        audit_pair(subject, Claim.pure(1), **options)
+
+
+def test_many_inputs_need_named_pairs():
+    subject = ProtocolSubject(GeneralizedResponse(100, 1))
+    with pytest.raises(AuditError, match="pairs must be from 1 to 4096, got 4950"):
+        audit_pair(subject, Claim.pure(1))
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda value, rng: 1 // value, "must not raise, got ZeroDivisionError"),
+        (lambda value, rng: float("nan"), "must return numbers, got nan"),
+        (lambda value, rng: None, "got None"),
+        (lambda value, rng: "a" if value else 1, "one type of output, got"),
+        (lambda value, rng: [1] * (1 + value), "one type of output, got numbers of"),
+        (lambda value, rng: {1}, "got set"),
+    ],
+    ids=["raises", "nan", "none", "types", "lengths", "set"],
+)
+def test_bad_behaviour_ends_an_audit_with_one_sentence(function, said):
+    with pytest.raises(AuditError, match=said) as caught:
+        audit_pair(CallableSubject(function, [0, 1], name="f"), Claim.pure(1))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_subject_that_seeds_itself_with_a_constant_is_refused():
+    def stuck(values):
+        return values ^ (np.random.default_rng(7).random(len(values)) < 0.3)
+
+    subject = vectorised(stuck, [0, 1], name="stuck")
+    with pytest.raises(AuditError, match="stuck must draw anew in every batch"):
+        audit_pair(subject, Claim.pure(0.5))
+
+
+def test_a_subject_without_noise_repeats_nothing_but_its_fault():
+    subject = CallableSubject(lambda value: value, [0, 1])
+    assert audit_pair(subject, Claim.pure(1)).verdict == "violated"
+
+
+def test_agreement_by_chance_is_no_repetition():
+    # Two batches of eight fair coins are equal with probability 2^-8.
+    rng = np.random.default_rng(1)
+    batches = rng.integers(2, size=(2000, 2, 8))
+    assert any(np.array_equal(a, b) for a, b in batches)
+    assert not any(repeats(a, b) for a, b in batches)
+    rare = np.zeros(10_000, dtype=int)
+    rare[17] = 1
+    assert not repeats(rare, rare)
+    assert repeats(rare * 0 + np.arange(10_000) % 2, np.arange(10_000) % 2)
+
+
+def test_a_hanging_function_ends_an_audit():
+    def hang(value, rng):
+        while True:
+            pass
+
+    subject = CallableSubject(hang, [0, 1], time_limit=0.2)
+    with pytest.raises(AuditError, match=r"hang must finish a batch within 0.2 s"):
+        audit_pair(subject, Claim.pure(1))

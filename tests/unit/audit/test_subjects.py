@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from undertow.audit.recorded import RecordedSubject
+from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.subjects import (
+    AuditError,
+    MechanismSubject,
+    ProtocolSubject,
+    Subject,
+    draws_apart,
+    is_seeded,
+    read_inputs,
+    read_outputs,
+    shortened,
+)
+from undertow.errors import MismatchError, UndertowError
+from undertow.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from undertow.mechanisms.local import GeneralizedResponse, OptimizedHashing
+
+
+def rng(seed=1):
+    return np.random.default_rng(seed)
+
+
+def test_an_audit_error_is_one_of_ours_and_a_value_error():
+    assert issubclass(AuditError, UndertowError)
+    assert issubclass(AuditError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "shape"),
+    [
+        ([True, False], "b", (2,)),
+        ([1, 2], "i", (2,)),
+        ([1, 2.5], "f", (2,)),
+        ([np.float32(1), 2], "f", (2,)),
+        ([[1, 2], (3, 4)], "i", (2, 2)),
+        ([np.array([0.5, 1.0])] * 3, "f", (3, 2)),
+        (["a", "b"], "O", (2,)),
+        ([("a", 1), ("b", 2)], "O", (2,)),
+        ([frozenset({1}), frozenset()], "O", (2,)),
+        ([2**70, 1], "O", (2,)),
+        (np.zeros((4, 2)), "f", (4, 2)),
+        ([], "f", (0,)),
+    ],
+    ids=range(12),
+)
+def test_outputs_become_one_array(raw, kind, shape):
+    outputs = read_outputs(raw, len(raw), name="f")
+    assert (outputs.dtype.kind, outputs.shape) == (kind, shape)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ([1, None], "a value every time, got None"),
+        ([1.0, float("nan")], "numbers, got nan"),
+        (np.array([np.nan]), "numbers, got nan"),
+        ([[1.0, float("nan")]], "numbers, got nan"),
+        ([1, "a"], "one type of output, got int and str"),
+        ([True, 1], "one type of output, got bool and int"),
+        ([{1}], "hashable outputs or vectors of numbers, got set"),
+        ([{"a": 1}], "got dict"),
+        ([["a"]], "got list"),
+        ([(1, [2])], "got tuple"),
+        ([np.zeros((2, 2))], "got ndarray"),
+        (np.zeros((2, 2, 2)), r"got arrays of shape \(2, 2\); flatten"),
+        ([[1], [1, 2]], "vectors of one length, got 1 and 2"),
+    ],
+    ids=range(13),
+)
+def test_bad_outputs_are_named(raw, said):
+    with pytest.raises(AuditError, match=said):
+        read_outputs(raw, len(raw), name="f")
+
+
+@pytest.mark.parametrize("raw", [None, 3, "ab", {0: 1, 1: 2}, np.array(3)])
+def test_outputs_must_be_a_sequence(raw):
+    with pytest.raises(AuditError, match="one output for each of 2 runs"):
+        read_outputs(raw, 2, name="f")
+
+
+def test_the_number_of_outputs_is_checked():
+    with pytest.raises(AuditError, match="each of 3 runs, got 2"):
+        read_outputs([1, 2], 3, name="f")
+
+
+def test_inputs_are_at_least_two():
+    with pytest.raises(ValueError, match="at least two, got 1"):
+        read_inputs([1])
+    with pytest.raises(TypeError, match="must be a sequence, got 'ab'"):
+        read_inputs("ab")
+
+
+def test_long_messages_are_cut_to_one_line():
+    assert shortened("a\nb") == "a"
+    assert len(shortened("x" * 200)) == 83
+    assert shortened("  ") == ""
+
+
+def test_a_protocol_draws_its_own_law():
+    subject = ProtocolSubject(GeneralizedResponse(3, 1))
+    assert isinstance(subject, Subject)
+    outputs = subject.sample(2, 20_000, rng=rng())
+    keep = np.e / (np.e + 2)
+    assert (outputs == 2).mean() == pytest.approx(keep, abs=0.015)
+    logs = subject.log_likelihood(np.array([2, 1]), (2, 1))
+    assert (logs[:, 0] - logs[:, 1]).tolist() == pytest.approx([1, -1])
+
+
+def test_a_subject_is_seeded_and_copied_unless_it_says_otherwise():
+    class Plain:
+        pass
+
+    assert is_seeded(Plain())
+    assert draws_apart(Plain())
+    noisy = CallableSubject(lambda value: value, [0, 1])
+    assert not is_seeded(noisy)
+    assert not draws_apart(noisy)
+
+
+def test_structured_reports_pass():
+    subject = ProtocolSubject(OptimizedHashing(4, 1))
+    raw = subject.sample(0, 5, rng=rng())
+    assert read_outputs(raw, 5, name="f").shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "answers", "kind"),
+    [
+        (LaplaceMechanism(1), [0.0, 1.0], "f"),
+        (GaussianMechanism(1, dimension=2), [[0, 0], [1, 0]], "f"),
+        (RandomizedResponse(["a", "b"], 1), ["a", "b"], "O"),
+        (ExponentialMechanism(["x", "y"], epsilon=1), [[0, 1], [1, 0]], "O"),
+    ],
+    ids=["laplace", "gaussian", "response", "exponential"],
+)
+def test_mechanisms_draw_and_know_their_law(mechanism, answers, kind):
+    subject = MechanismSubject(mechanism, answers)
+    outputs = subject.sample(0, 40, rng=rng())
+    assert outputs.dtype.kind == kind
+    assert np.array_equal(outputs, subject.sample(0, 40, rng=rng()))
+    logs = subject.log_likelihood(outputs, (0, 1))
+    assert logs.shape == (40, 2)
+    assert np.isfinite(logs).all()
+
+
+def test_functions_are_called_by_their_arguments():
+    def with_default(value, scale=2):
+        return value * scale
+
+    def with_keyword(value, *, rng):
+        return value + rng.integers(1)
+
+    cases = [
+        (lambda value: value, False),
+        (lambda value, generator: value + generator.integers(1), True),
+        (with_keyword, True),
+        (with_default, False),
+    ]
+    for function, seeded in cases:
+        subject = CallableSubject(function, [0, 1])
+        assert subject.seeded is subject.forkable is seeded
+        assert len(set(subject.sample(1, 3, rng=rng()).tolist())) == 1
+
+
+@pytest.mark.parametrize("takes", [1, 2])
+def test_vectorised_functions_take_all_inputs_at_once(takes):
+    calls = []
+
+    def one(values):
+        calls.append((type(values), len(values)))
+        return values
+
+    function = one if takes == 1 else lambda values, generator: one(values)
+    for inputs, kind in [((5, 6), np.ndarray), (("a", "b"), list)]:
+        subject = CallableSubject(function, inputs, vectorised=True)
+        assert subject.sample(1, 4, rng=rng()).tolist() == [inputs[1]] * 4
+        assert calls.pop() == (kind, 4)
+    rows = CallableSubject(function, [np.zeros(2), np.ones(2)], vectorised=True)
+    assert rows.sample(1, 3, rng=rng()).tolist() == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda: 1, "must take a value"),
+        (lambda a, b, c: 1, "3 required arguments"),
+        (lambda a, *, other: 1, "must take a value"),
+    ],
+    ids=range(3),
+)
+def test_functions_of_another_shape_are_refused(function, said):
+    with pytest.raises(AuditError, match=said):
+        CallableSubject(function, [0, 1])
+
+
+def test_functions_that_hide_their_arguments_are_refused():
+    with pytest.raises(AuditError, match="must show its arguments"):
+        CallableSubject(iter, [0, 1])
+
+
+def test_what_is_no_function_is_refused():
+    with pytest.raises(TypeError, match="must be callable, got int"):
+        CallableSubject(3, [0, 1])
+
+
+def test_a_function_that_raises_is_named_with_its_error():
+    def broken(value):
+        raise KeyError("missing column")
+
+    with pytest.raises(AuditError, match=r"broken must not raise, got KeyError: 'miss"):
+        CallableSubject(broken, [0, 1]).sample(0, 1, rng=rng())
+
+
+def test_a_function_that_hangs_is_stopped_even_if_it_catches_exceptions():
+    def stubborn(value):
+        while True:
+            try:
+                time.sleep(0.01)
+            except Exception:
+                continue
+
+    subject = CallableSubject(stubborn, [0, 1], time_limit=0.1)
+    start = time.monotonic()
+    with pytest.raises(AuditError, match=r"stubborn must finish a batch within 0.1 s"):
+        subject.sample(0, 1, rng=rng())
+    assert time.monotonic() - start < 5
+
+
+def test_the_time_limit_holds_in_other_threads():
+    subject = CallableSubject(lambda value: time.sleep(1) or 1, [0, 1], time_limit=0.1)
+    quick = CallableSubject(lambda value: value, [0, 1], name="quick")
+    broken = CallableSubject(lambda value: 1 // value, [0, 1], name="broken")
+    seen = []
+
+    def work():
+        for item in (subject, broken):
+            try:
+                item.sample(0, 1, rng=rng())
+            except AuditError as error:
+                seen.append(str(error))
+        seen.append(quick.sample(1, 1, rng=rng()).tolist())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert "within 0.1 s" in seen[0]
+    assert "ZeroDivisionError" in seen[1]
+    assert seen[2] == [1]
+
+
+def test_recorded_runs_are_dealt_once():
+    subject = RecordedSubject(np.array([0, 1, 0, 1, 0]), np.arange(5.0))
+    dealt = [subject.sample(0, 2, rng=rng()), subject.sample(0, 1, rng=rng())]
+    assert np.concatenate(dealt).tolist() == [0.0, 2.0, 4.0]
+    with pytest.raises(AuditError, match="1 more runs of input 0, got 0"):
+        subject.sample(0, 1, rng=rng())
+
+
+def test_a_shuffled_copy_deals_all_again_in_another_order():
+    subject = RecordedSubject([0] * 50 + [1] * 50, range(100))
+    subject.sample(0, 50, rng=rng())
+    copy = subject.shuffled(rng())
+    dealt = copy.sample(0, 50, rng=rng()).tolist()
+    assert sorted(dealt) == list(range(50)) != dealt
+    assert subject.available(0) == 0
+
+
+def test_recordings_must_fit():
+    with pytest.raises(MismatchError, match="each of the 2 inputs, got 1"):
+        RecordedSubject([0, 1], [1.0])
+    with pytest.raises(AuditError, match="at least two different ones, got 1"):
+        RecordedSubject([0, 0], [1.0, 2.0])
