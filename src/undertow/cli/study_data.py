@@ -52,12 +52,6 @@ def _people(sensitive: str) -> Callable[[Path | None], Any]:
     return chosen
 
 
-def _walks(network: Any, rng: np.random.Generator) -> Any:
-    from undertow.studies.sauer_walks import walks_stand_in
-
-    return walks_stand_in(network, rng=rng)
-
-
 _SOURCES: dict[str, Callable[[Path | None], Any]] = {
     "galton": _pick(datasets.load_galton, datasets.galton_stand_in),
     "family-iq": _pick(datasets.load_family_iq, datasets.family_iq_stand_in),
@@ -77,11 +71,14 @@ _SOURCES: dict[str, Callable[[Path | None], Any]] = {
         lambda rng: datasets.city_stand_in(rows=52, columns=103, rng=rng),
     ),
     "porto-trips": _pick(
-        datasets.load_trips, lambda rng: _walks(_SOURCES["porto"](None), rng)
+        datasets.load_trips,
+        lambda rng: datasets.walks_stand_in(_SOURCES["porto"](None), rng=rng),
     ),
     "geolife-stays": _pick(
-        datasets.load_stays, lambda rng: _walks(_SOURCES["geolife"](None), rng)
+        datasets.load_stays,
+        lambda rng: datasets.walks_stand_in(_SOURCES["geolife"](None), rng=rng),
     ),
+    "braced-grid": lambda folder: datasets.braced_grid(),
     "people-race": _people("race"),
     "people-sex": _people("sex"),
 }

@@ -56,6 +56,7 @@ from undertow.datasets.series import (
     load_household,
     simulate_chain,
 )
+from undertow.datasets.walks import walks_stand_in
 
 __all__ = [
     "ACTIVITY_TRANSITION",
@@ -107,4 +108,5 @@ __all__ = [
     "require_file",
     "simulate_chain",
     "synthetic_iq",
+    "walks_stand_in",
 ]

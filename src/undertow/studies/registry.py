@@ -9,6 +9,13 @@ from undertow.studies.risk_laplace import RISK_LAPLACE
 from undertow.studies.risk_local import RISK_LOCAL
 from undertow.studies.risk_theory import RISK_THEORY
 from undertow.studies.risk_utility import RISK_UTILITY
+from undertow.studies.sauer_bounds import SAUER_BOUNDS
+from undertow.studies.sauer_correlation import SAUER_CORRELATION
+from undertow.studies.sauer_graph import SAUER_GRAPH
+from undertow.studies.sauer_graph_walks import SAUER_GRAPH_WALKS
+from undertow.studies.sauer_prior import SAUER_PRIOR
+from undertow.studies.sauer_response import SAUER_RESPONSE
+from undertow.studies.sauer_tables import SAUER_TABLES
 from undertow.studies.thesis_bounds import THESIS_BOUNDS
 from undertow.studies.thesis_gaussian import THESIS_GAUSSIAN
 from undertow.studies.thesis_markov import THESIS_MARKOV
@@ -30,5 +37,12 @@ STUDIES = (
     *MASTER_BOUNDS,
     *MASTER_SIMULATION,
     *MASTER_UTILITY,
+    *SAUER_BOUNDS,
+    *SAUER_TABLES,
+    *SAUER_PRIOR,
+    *SAUER_RESPONSE,
+    *SAUER_CORRELATION,
+    *SAUER_GRAPH,
+    *SAUER_GRAPH_WALKS,
 )
 """Every study, by source."""
