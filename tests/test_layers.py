@@ -44,7 +44,6 @@ OPTIONAL = {
     "mechanisms/noise/opendp_backend.py": {"opendp"},
     "audit/runner.py": {"joblib"},
     "audit/learned.py": {"sklearn"},
-    "audit/subject_peers.py": {"opendp"},
 }
 
 

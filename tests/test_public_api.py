@@ -25,6 +25,7 @@ PACKAGES = [
             "mechanisms.local",
             "composition",
             "correlation",
+            "audit",
             "risk",
             "risk.attacks",
             "risk.bounds",

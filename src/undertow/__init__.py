@@ -13,6 +13,7 @@ from undertow._version import __version__
 
 if TYPE_CHECKING:
     from undertow import (
+        audit,
         composition,
         correlation,
         datasets,
@@ -165,6 +166,7 @@ __all__ = [
     "Witness",
     "__version__",
     "allocate",
+    "audit",
     "composition",
     "convert",
     "correlation",
@@ -183,6 +185,7 @@ __all__ = [
 
 _SUBPACKAGES = frozenset(
     {
+        "audit",
         "composition",
         "correlation",
         "datasets",

@@ -19,9 +19,15 @@ from undertow.audit.certify import (
     trials_needed,
 )
 from undertow.audit.claim import Adjacency, Claim
+from undertow.audit.events import LabelEvent, Score, ScoreEvent, lowest_bit, residue
 from undertow.audit.inversion import Inversion, estimate_level, family_success
+from undertow.audit.leakage import audit_leakage
+from undertow.audit.learned import learned_scores
 from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
+from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult, MethodResult, Verdict
+from undertow.audit.runner import Counts, Progress, Work, run_chunks
 from undertow.audit.sequential import (
     SequentialTest,
     SequentialVerdict,
@@ -29,19 +35,50 @@ from undertow.audit.sequential import (
     ratio_mu_sequence,
     ratio_sequence,
 )
+from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.subject_command import CommandSubject
+from undertow.audit.subject_peers import (
+    ClientSubject,
+    DiffprivlibSubject,
+    OpenDPSubject,
+)
+from undertow.audit.subjects import (
+    AuditError,
+    MechanismSubject,
+    ProtocolSubject,
+    Subject,
+)
 
 __all__ = [
     "Adjacency",
+    "AuditError",
     "AuditResult",
     "Baseline",
+    "CallableSubject",
     "Claim",
+    "ClientSubject",
+    "CommandSubject",
+    "Counts",
+    "DiffprivlibSubject",
     "Inversion",
+    "LabelEvent",
+    "MechanismSubject",
     "MethodResult",
+    "OpenDPSubject",
+    "Progress",
+    "ProtocolSubject",
+    "RecordedSubject",
+    "Score",
+    "ScoreEvent",
     "SequentialTest",
     "SequentialVerdict",
+    "Subject",
     "Tail",
     "Verdict",
+    "Work",
+    "audit_leakage",
     "audit_local",
+    "audit_pair",
     "audit_until_refuted",
     "claim_p_value",
     "epsilon_from_advantage",
@@ -52,11 +89,16 @@ __all__ = [
     "family_success",
     "ldp_auditor",
     "ldp_auditor_epsilon",
+    "learned_scores",
+    "lowest_bit",
     "odds_epsilon",
+    "pair_trials_needed",
     "pilot_size",
     "proportion_sequence",
     "ratio_mu_sequence",
     "ratio_sequence",
+    "residue",
+    "run_chunks",
     "success_ceiling",
     "success_epsilon",
     "success_mu",

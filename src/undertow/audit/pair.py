@@ -92,8 +92,8 @@ def audit_pair(
     ------
     AuditError
         If the subject misbehaves or repeats its batches, if so few trials cannot refute
-        the claim in any case, or if workers or a checkpoint are asked of a subject whose copies may
-        repeat each other.
+        the claim in any case, or if workers or a checkpoint are asked of a subject
+        whose copies may repeat each other.
 
     Notes
     -----

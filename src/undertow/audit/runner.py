@@ -123,7 +123,7 @@ def _serial(work: Work, root: int, block: list[int]) -> list[Mapping[str, Any]]:
 
 def _parallel(hands: int) -> Callable[[Work, int, list[int]], list[Mapping[str, Any]]]:
     try:
-        import joblib  # type: ignore[import-untyped]
+        import joblib
     except ImportError:
         raise AuditError(
             f"workers must be 1 without joblib, got {hands}; run "

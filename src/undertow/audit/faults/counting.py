@@ -44,7 +44,8 @@ def fixed_noise(epsilon: float = 1.0) -> Fault:
     shift = _constant(level)
 
     def column(outputs: Any) -> Ints:
-        return np.asarray(outputs, dtype=np.int64) - shift
+        count = np.asarray(outputs, dtype=np.int64) - shift
+        return np.where((count == 0) | (count == 1), count, 2)
 
     return Fault(
         "fixed-noise",
@@ -52,7 +53,7 @@ def fixed_noise(epsilon: float = 1.0) -> Fault:
         Claim.pure(level),
         Code(
             code_subject(_add_constant, (0, 1), name="fixed_noise", level=level),
-            FiniteLaw(np.eye(2), column),
+            FiniteLaw(np.eye(2, 3), column),
         ),
         _two_sided(level),
         trials=400,
@@ -228,14 +229,15 @@ def _histogram_law(keys: str, level: float, listed: bool) -> NDArray[np.float64]
 
 
 def _histogram_columns(outputs: Any) -> Ints:
+    lines, which = np.unique(np.asarray(outputs, dtype=str), return_inverse=True)
     columns = []
-    for line in outputs:
+    for line in lines.tolist():
         told = dict(item.split("=") for item in line.split())
         places = [
             int(_capped(int(told[key]))) if key in told else _ABSENT for key in _KEYS
         ]
         columns.append(places[0] * (_ABSENT + 1) + places[1])
-    return np.array(columns)
+    return np.array(columns)[which]
 
 
 def _noisy_choice(values: Any, rng: np.random.Generator, *, rate: float) -> Ints:

@@ -279,4 +279,6 @@ def _respond_seeded(
     values: Any, rng: np.random.Generator, *, m: int, keep: float
 ) -> Ints:
     del rng
-    return np.array([_seeded_report(int(value), m, keep) for value in values])
+    truths, which = np.unique(np.asarray(values, np.int64), return_inverse=True)
+    reports = [_seeded_report(value, m, keep) for value in truths.tolist()]
+    return np.array(reports, dtype=np.int64)[which]
