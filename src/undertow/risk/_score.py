@@ -7,6 +7,7 @@ fibre of what is known, and no further run of the mechanism.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -188,20 +189,42 @@ class Scorer:
         """Return expected hits and baselines, from the law of the guesses."""
         assert isinstance(self.attack, LawAttack)
         hit, base = np.zeros(len(records)), np.zeros(len(records))
-        everything = np.arange(self._guesses, dtype=np.intp)[:, None]
-        for z, fibre in enumerate(self._fibres):
+        for z, masses in enumerate(self._each_mass()):
             law = np.asarray(self.attack.guess_law(outputs, z), dtype=np.float64)
             self._require_law(law, len(records))
             own = np.flatnonzero(self._labels[records] == z)
-            present, place = np.unique(records[own], return_inverse=True)
-            chances = law[own] @ self._hits(everything, present)
-            hit[own] = np.minimum(1.0, chances[np.arange(len(own)), place.reshape(-1)])
-            if self._constant is None:
-                masses = self._masses.get(z)
-                if masses is None:
-                    masses = self._hits(everything, fibre) @ self._pmf[fibre]
+            if own.size:
+                hit[own] = self._chances(law[own], records[own])
+            if masses is not None:
                 base += law @ masses
         return hit, base if self._constant is None else base + self._constant
+
+    def _chances(self, law: Floats, records: Indices) -> Floats:
+        """Return the probability that each law hits its own record."""
+        everything = np.arange(self._guesses, dtype=np.intp)[:, None]
+        present, place = np.unique(records, return_inverse=True)
+        chances = law @ self._hits(everything, present)
+        return np.minimum(1.0, chances[np.arange(len(records)), place.reshape(-1)])
+
+    def _each_mass(self) -> Iterator[Floats | None]:
+        """Hand out the mass of what each guess hits, fibre by fibre, if it matters."""
+        step = max(1, _ENTRIES // self._guesses)
+        for start in range(0, len(self._fibres), step):
+            numbers = range(start, min(start + step, len(self._fibres)))
+            missing = [z for z in numbers if z not in self._masses]
+            if self._constant is not None:
+                yield from (None for _ in numbers)
+                continue
+            # One call for many fibres: reading the success rule costs O(records).
+            asked = [self._fibres[z] for z in missing]
+            found = self.threat.success.sets(self.threat.support, asked)
+            sets = dict(zip(missing, found, strict=True))
+            for z in numbers:
+                if z in sets:
+                    sums = sets[z].sums(self._pmf[self._fibres[z], None])
+                    yield sums[sets[z].member, 0]
+                else:
+                    yield self._masses[z]
 
     def _require_law(self, law: Floats, size: int) -> None:
         total = law.sum(axis=1) if law.ndim == 2 else np.zeros(0)

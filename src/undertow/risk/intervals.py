@@ -41,6 +41,8 @@ _SIDES = ("two", "lower", "upper")
 _MARGIN = 1e-12
 # Largest tail for which unequal trials are no more spread than equal ones.
 _TAIL = 0.25
+# More trials than this lose the digits of the limits.
+_MOST = 10**15
 
 
 def clopper_pearson(
@@ -105,6 +107,8 @@ def clopper_pearson(
     n = check_count(trials, "trials")
     k = check_count(successes, "successes", minimum=0)
     tail = _tail(confidence, side)
+    if n > _MOST:
+        raise ValueError(f"trials must be at most {_MOST:.0e}.")
     if k > n:
         raise ValueError(f"successes must be at most the {n} trials, got {k}.")
     if not equal and tail > _TAIL:
@@ -178,7 +182,13 @@ def hoeffding_trials(
     """
     width, tail = check_positive(halfwidth, "halfwidth"), _tail(confidence, side)
     ratio = check_positive(span, "span") / width
-    return max(1, math.ceil(_up(-math.log(tail) * ratio * ratio / 2)))
+    # The half-width is rounded up, which the square of it must make up for.
+    needed = inflate(-math.log(tail) * ratio * ratio / 2, 4 * _MARGIN)
+    if needed > _MOST:
+        raise ValueError(
+            f"halfwidth must need at most {_MOST:.0e} trials, got {needed:.1e}."
+        )
+    return max(1, math.ceil(needed))
 
 
 def weighted_hoeffding_halfwidth(

@@ -22,7 +22,12 @@ from undertow.privacy import (
     TradeOff,
     to_plain,
 )
-from undertow.risk.bounds import Baselines, ThreatLike, success_bound
+from undertow.risk.bounds import (
+    AccountedTradeOff,
+    Baselines,
+    ThreatLike,
+    success_bound,
+)
 from undertow.risk.bounds._parts import BARE, calibrated_epsilon, disagreement
 from undertow.risk.bounds._table import RULES, Guarantee, Rule
 from undertow.risk.exact import advantage
@@ -270,6 +275,8 @@ def _row(rule: Rule, guarantee: Guarantee, threat: Baselines) -> BoundRow:
     if threat.derived:  # what the table needs was read off the threat itself
         trusted = tuple(h for h in trusted if h in BARE)
         checked = (*checked, *rule.needs)
+    if isinstance(guarantee, AccountedTradeOff):  # what its curve rests on
+        trusted += tuple(h for h in guarantee.unchecked if h not in trusted)
     stated = Bound(
         bound.value,
         bound.theorem,

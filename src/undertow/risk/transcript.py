@@ -14,10 +14,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlogy
 
 from undertow._validate import check_count
 from undertow.errors import MismatchError, NotApplicable
+from undertow.risk._multinomial import multinomial_rows
 from undertow.risk._sampler import LikelihoodSource
 from undertow.risk.channel import Channel, ChannelStream, as_channel
 
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 
 # Entries held at a time; a joint channel that has no more is a matrix.
 _HELD = 1_000_000
-# Entries of a channel of multisets, and repetitions that logs still resolve.
+# Entries of a channel of multisets, and of the tables behind them.
 _MATRIX = 20_000_000
 _MOST_TIMES = 10_000
 
@@ -136,8 +136,8 @@ def repeat_channel(
     -----
     Orders of the same multiset have the same likelihood up to a factor, hence the same
     posterior, so merging them is exact: :math:`\binom{T+K-1}{K-1}` outputs, not
-    :math:`K^T`. Entries are computed through logs, to a relative error of about
-    :math:`10^{-15}` times T.
+    :math:`K^T`. Entries are right to the last digit for every T, so that the rounding
+    that `advantage` adds covers theirs.
 
     Examples
     --------
@@ -154,10 +154,8 @@ def repeat_channel(
             f"got {T} times {K} outputs; use estimate_advantage with a JointSampler, "
             "or a bound on the composition."
         )
-    counts = _multisets(T, K)
-    ways = gammaln(T + 1) - gammaln(counts + 1).sum(axis=1)
-    logs = [xlogy(counts, law).sum(axis=1) + ways for law in channel.matrix]
-    return Channel(np.exp(logs), channel.support)
+    rows = multinomial_rows(channel.matrix, _multisets(T, K))
+    return Channel(rows, channel.support)
 
 
 def chain_channel(

@@ -203,7 +203,8 @@ def test_the_threat_knows_the_place_before_and_asks_for_the_one_now():
 
 
 def test_a_place_that_no_target_is_at_is_declined():
-    threat = transition_threat([[0, 1.0, 0], [0, 1.0, 0], [0, 1.0, 0]], [1.0, 0, 0])
+    steps = [[0, 1.0, 0], [0, 1.0, 0], [0, 1.0, 0]]
+    threat = transition_threat(steps, [1.0, 0, 0], abstain=True)
     attack = CorrelationGuess(np.full((3, 3), 1 / 3), threat=threat)
     rng = np.random.default_rng(0)
     assert attack.guess([1, 2], 0, rng=rng).tolist() == [0, ABSTAIN]

@@ -16,7 +16,7 @@ from undertow.privacy import (
     LaplaceTradeOff,
     Pure,
 )
-from undertow.risk.bounds import Baselines
+from undertow.risk.bounds import Baselines, tradeoff_from_callable
 from undertow.risk.channel import Channel
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
@@ -221,3 +221,10 @@ def test_unknown_rows_are_refused():
         named_bound(Pure(1), Threat(FLAT), name="magic")
     with pytest.raises(ValueError, match="collision"):
         Baselines(2.0, 0.1, 0.1)
+
+
+def test_what_an_accounted_curve_rests_on_reaches_the_report():
+    curve = tradeoff_from_callable(GaussianTradeOff(1.0), source="a library")
+    report = best_bound(curve, Threat(Prior.uniform(10)))
+    assert curve.unchecked
+    assert set(curve.unchecked) <= set(report.best.unchecked)

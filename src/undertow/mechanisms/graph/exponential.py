@@ -270,7 +270,7 @@ class GraphExponential(ChoiceMechanism):
     def sample(
         self, values: Sequence[Hashable], *, source: ChoiceSource | None = None
     ) -> Draw:
-        """Draw one report per true node.
+        """Draw one report per true node: :meth:`sample_nodes`, by name.
 
         Parameters
         ----------
@@ -278,10 +278,6 @@ class GraphExponential(ChoiceMechanism):
             The true nodes, by name.
         source : ChoiceSource, optional
             Operating-system entropy by default.
-
-        Notes
-        -----
-        As :meth:`sample_nodes`, by name.
         """
         truths = np.array([self._position(value) for value in values], dtype=np.intp)
         draw = self.sample_nodes(truths, source=source)

@@ -45,12 +45,19 @@ class CorrelationGuess:
         Places without a row: after one of these the report is the guess. Count the
         targets that come from there.
 
+    Raises
+    ------
+    MismatchError
+        If the threat is not on pairs of places with the first one told, or forbids to
+        decline and the attack may have to.
+
     Notes
     -----
     Attack 4 of [1]_. The place before is that of the *target*, in the correction too,
     where the report comes from somebody else's step; taking the other's makes the
     attack look harmless. A place that no target can be at has no pair to name: there
-    the attack declines, which never succeeds either.
+    the attack declines, which never succeeds either, so that the threat must allow it
+    wherever the model may lead to such a place.
 
     References
     ----------
@@ -93,6 +100,8 @@ class CorrelationGuess:
         else:
             self._previous, self._names = _places(threat, size)
             self._guesses = len(threat.guesses)
+            if not threat.abstain:
+                self._require_names()
 
     def guess(
         self, outputs: ArrayLike, known: int, *, rng: np.random.Generator
@@ -118,6 +127,17 @@ class CorrelationGuess:
             np.add.at(draw, self._names[places[named]], chances[named])
             laws[doubted] = draw
         return laws
+
+    def _require_names(self) -> None:
+        """Refuse to name a place that no target can be at."""
+        nameless = np.flatnonzero(self._names == ABSTAIN)
+        unseen = np.isin(self._previous, self.unseen).any()
+        named = self._model[self._previous].indices
+        if nameless.size and (unseen or np.isin(named, nameless).any()):
+            raise MismatchError(
+                "threat must allow declining where the model leads to places that no "
+                "target can be at, got one that does not; build it with abstain=True."
+            )
 
     def _row(self, outputs: ArrayLike, known: int) -> tuple[Indices, Indices, Floats]:
         reports = read_outputs(outputs, self._model.shape[0])

@@ -3,7 +3,6 @@
 from undertow.risk.bounds.accounted import (
     AccountedTradeOff,
     tradeoff_from_callable,
-    tradeoff_from_channel,
     tradeoff_from_curve,
     tradeoff_from_pld,
 )
@@ -62,6 +61,7 @@ from undertow.risk.bounds.subsampled import (
     subsampled_distribution,
     subsampled_tradeoff,
 )
+from undertow.risk.bounds.tabulated import tradeoff_from_channel
 from undertow.risk.bounds.tradeoff import (
     calibrate_gaussian,
     calibrate_uniform_gaussian,

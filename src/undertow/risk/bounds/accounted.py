@@ -27,7 +27,6 @@ from undertow.privacy import (
     Bound,
     PiecewiseLinearTradeOff,
     PrivacyLossDistribution,
-    tradeoff_from_pmfs,
 )
 from undertow.privacy.tradeoff_numeric import atoms_of, convex_floor
 from undertow.risk.bounds._lines import (
@@ -42,7 +41,6 @@ from undertow.risk.bounds._parts import LARGEST
 __all__ = [
     "AccountedTradeOff",
     "tradeoff_from_callable",
-    "tradeoff_from_channel",
     "tradeoff_from_curve",
     "tradeoff_from_pld",
 ]
@@ -223,7 +221,8 @@ def tradeoff_from_pld(
 
         def deltas(levels: Floats) -> Floats:
             values = distribution.get_delta_for_epsilon(levels.tolist())
-            return np.minimum(1.0, np.asarray(values, dtype=np.float64))
+            # Rounding may leave a delta below 0; raising it is on the safe side.
+            return np.clip(np.asarray(values, dtype=np.float64), 0.0, 1.0)
 
     return tradeoff_from_curve(
         deltas,
@@ -302,48 +301,6 @@ def tradeoff_from_callable(
             "order",
         ),
     )
-
-
-def tradeoff_from_channel(channel: ArrayLike) -> AccountedTradeOff:
-    r"""Return the trade-off function of a finite channel, over all pairs of inputs.
-
-    Parameters
-    ----------
-    channel : array_like of shape (m, k)
-        Row-stochastic: the chance of each output for each input; at least 2 inputs.
-
-    Returns
-    -------
-    AccountedTradeOff
-        The convex hull of the least function over all ordered pairs, lowered by 1e-14
-        for rounding. Time :math:`O(m^2 k \log(mk))`.
-
-    Raises
-    ------
-    ValueError
-        If the channel has fewer than 2 rows, or a row is no distribution.
-
-    Examples
-    --------
-    >>> f = tradeoff_from_channel([[0.75, 0.25], [0.25, 0.75]])
-    >>> round(float(f(0.125)), 12), round(f.total_variation(), 12)
-    (0.625, 0.5)
-    """
-    C = np.asarray(channel, dtype=np.float64)
-    if C.ndim != 2 or len(C) < 2:
-        raise ValueError(f"channel must have at least 2 rows, got shape {C.shape}.")
-    alphas, betas = [], []
-    for p in range(len(C)):
-        for q in range(len(C)):
-            if p != q:
-                pair = tradeoff_from_pmfs(C[p], C[q])
-                alphas.append(pair.alphas)
-                betas.append(pair.betas)
-    x, y = np.concatenate(alphas), np.concatenate(betas)
-    x = np.where(x > 1.0 - 1e-15, 1.0, x)
-    y = np.where(x == 0.0, y, np.maximum(0.0, y - 1e-14))
-    y = np.where(x == 1.0, 0.0, y)
-    return AccountedTradeOff.through(x, y, source="channel", unchecked=())
 
 
 def _check_values(alphas: Floats, values: Floats, *, tolerance: float) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.privacy import Estimate
+from undertow.risk.intervals import clopper_pearson
 
 __all__ = ["estimate_sgd_success"]
 
@@ -75,8 +76,9 @@ def estimate_sgd_success(
     other = _losses(n, count, sigma=sigma, rate=rate, true_rate=rate, rng=rng)
     cuts = _thresholds(null, kappa, error)
     shares = [int(np.count_nonzero(other >= cut)) for cut in cuts]
-    low, _ = _share_limits(shares[0], n, error)
-    _, high = _share_limits(shares[2], n, error)
+    level = 1.0 - error
+    low, _ = clopper_pearson(shares[0], n, confidence=level, side="lower")
+    _, high = clopper_pearson(shares[2], n, confidence=level, side="upper")
     method = "order statistic and Clopper-Pearson"
     return Estimate(shares[1] / n, low, high, confidence, n, None, method)
 
@@ -113,13 +115,3 @@ def _thresholds(null: Floats, kappa: float, error: float) -> tuple[float, float,
     low = float(null[below - 1]) if below > 0 else -math.inf
     high = float(null[above - 1]) if above <= n else math.inf
     return high, min(high, max(low, float(null[middle]))), low
-
-
-def _share_limits(hits: int, trials: int, error: float) -> tuple[float, float]:
-    """Return the Clopper-Pearson limits, each missed with chance `error`."""
-    from scipy.special import betaincinv
-
-    low = 0.0 if hits == 0 else float(betaincinv(hits, trials - hits + 1, error))
-    full = hits == trials
-    high = 1.0 if full else float(betaincinv(hits + 1, trials - hits, 1.0 - error))
-    return low, high

@@ -41,8 +41,10 @@ __all__ = [
 _MARGIN = 1e-12
 _SLACK = 4e-12
 _ROOT = math.sqrt(2)
-# Smaller targets lose their digits.
+# Smaller targets lose their digits, and so do smaller shares of a scale.
 _LEAST = 1e-290
+_SMALLEST = 1e-300
+_MOST = 10**15
 _HYPOTHESES = (*BLIND, "the prior is uniform and only the exact record counts")
 
 
@@ -75,7 +77,7 @@ def laplace_advantage(answers: ArrayLike, scale: float) -> float:
     0.167197
     """
     gaps, size = _gaps(answers)
-    parts = -np.expm1(-gaps / (2 * check_positive(scale, "scale")))
+    parts = -np.expm1(-_shares(gaps, check_positive(scale, "scale")) / 2)
     return _raised(math.fsum(parts.tolist()) / size, size)
 
 
@@ -107,7 +109,7 @@ def gaussian_advantage(answers: ArrayLike, sigma: float) -> float:
     0.051767
     """
     gaps, size = _gaps(answers)
-    parts = erf(gaps / (2 * _ROOT * check_positive(sigma, "sigma")))
+    parts = erf(_shares(gaps, check_positive(sigma, "sigma")) / (2 * _ROOT))
     return _raised(math.fsum(parts.tolist()) / size, size)
 
 
@@ -158,7 +160,7 @@ def laplace_placement_advantage(records: SupportsIndex, epsilon: float) -> float
     >>> round(laplace_placement_advantage(11, 1), 6)
     0.044337
     """
-    size = check_count(records, "records")
+    size = _size(records, minimum=1)
     level = check_non_negative(epsilon, "epsilon")
     if size == 1:
         return 0.0
@@ -187,7 +189,7 @@ def gaussian_placement_advantage(records: SupportsIndex, mu: float) -> float:
     >>> round(gaussian_placement_advantage(10, 1), 6)
     0.039874
     """
-    size = check_count(records, "records")
+    size = _size(records, minimum=1)
     ratio = check_non_negative(mu, "mu")
     if size == 1:
         return 0.0
@@ -224,7 +226,7 @@ def calibrate_laplace_level(target: float, *, records: SupportsIndex) -> Calibra
     >>> round(calibrate_laplace_level(0.1, records=10).value, 4)
     2.1201
     """
-    size, goal = check_count(records, "records", minimum=2), _read_target(target)
+    size, goal = _size(records, minimum=2), _read_target(target)
     ceiling = uniform_disagreement(size)
     if goal >= ceiling:
         return _calibration("epsilon", math.inf, ceiling, "the target is never binding")
@@ -268,7 +270,7 @@ def calibrate_gaussian_scale(
     >>> round(calibrate_gaussian_scale(0.2, records=10).value, 6)
     0.196855
     """
-    size, goal = check_count(records, "records", minimum=2), _read_target(target)
+    size, goal = _size(records, minimum=2), _read_target(target)
     reach = check_positive(sensitivity, "sensitivity")
     ceiling = uniform_disagreement(size)
     if goal >= ceiling:
@@ -295,7 +297,22 @@ def _gaps(answers: ArrayLike) -> tuple[NDArray[np.float64], int]:
     line = np.sort(np.asarray(answers, dtype=np.float64).reshape(-1))
     if line.size == 0 or not np.isfinite(line).all():
         raise ModelError("answers must be finite numbers, at least one.")
-    return np.diff(line), len(line)
+    with np.errstate(over="ignore"):
+        return np.diff(line), len(line)
+
+
+def _shares(gaps: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Return gaps over the scale, raised above what underflow may take off."""
+    with np.errstate(over="ignore"):
+        shares = gaps / scale
+    return np.where(gaps > 0, np.maximum(shares, _SMALLEST), 0.0)
+
+
+def _size(records: SupportsIndex, *, minimum: int) -> int:
+    size = check_count(records, "records", minimum=minimum)
+    if size > _MOST:
+        raise ValueError(f"records must be at most {_MOST:.0e}.")
+    return size
 
 
 def _raised(value: float, size: int) -> float:

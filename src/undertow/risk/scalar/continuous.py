@@ -14,7 +14,7 @@ outputs is enclosed: :math:`|V''|` has a bound B for all windows, so trapezoids 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ _ROUNDING = 1e-12
 _UNIT = 2.0**-53
 _FIRST = 1 << 10
 _POINTS = 1 << 21
+_WIDEST = 1e9
 _UNCHECKED = ("the target is independent of the other records", "the prior is public")
 
 
@@ -99,13 +100,15 @@ def continuous_advantage(
     -------
     Risk
         The upper side; what it can exceed the exact value by is in
-        ``witness.details["gap"]``. With `eta` 0 and nothing known it is exactly 0,
-        since no guess hits a record that has no atoms.
+        ``witness.details["gap"]``, and it is not marked tight where that is more than
+        twice the tolerance. With `eta` 0 and nothing known it is exactly 0, since no
+        guess hits a record that has no atoms.
 
     Raises
     ------
     NotApplicable
-        If the noise is clamped or truncated, or a known record cannot be denied.
+        If the noise is clamped or truncated, a known record cannot be denied, or the
+        interval is wider than 1e9 scales of the noise.
 
     Notes
     -----
@@ -138,13 +141,19 @@ def continuous_advantage(
             f"eta must be below half the width {prior.width:g} for a known record, got "
             f"{eta}; otherwise some records are hit by every guess."
         )
-    window = _Window(law, prior.width / law.scale, reach / law.scale, known)
     if not known and (reach == 0 or reach >= prior.width):
-        return _risk(0.0, 0.0, _reason(reach), prior, eta)
+        return _risk(0.0, 0.0, _reason(reach), prior=prior, eta=eta)
+    if not prior.width / law.scale <= _WIDEST:
+        raise NotApplicable(
+            f"the prior must be at most {_WIDEST:g} scales of the noise wide, got "
+            f"{prior.width / law.scale:g}; such noise hides nothing."
+        )
+    window = _Window(law, prior.width / law.scale, reach / law.scale, known)
     lower, upper = _enclose(window, wanted)
     upper = min(upper, law.variation(prior.width) + _ROUNDING, 1.0)
     gap = max(0.0, upper - max(0.0, lower))
-    return _risk(upper, gap, "the best window for each output", prior, eta)
+    found = _risk(upper, gap, "the best window for each output", prior=prior, eta=eta)
+    return replace(found, tight=gap <= 2 * wanted)
 
 
 def _reason(eta: float) -> str:
@@ -154,7 +163,7 @@ def _reason(eta: float) -> str:
 
 
 def _risk(
-    value: float, gap: float, attack: str, prior: ContinuousPrior, eta: float
+    value: float, gap: float, attack: str, *, prior: ContinuousPrior, eta: float
 ) -> Risk:
     return Risk(
         value,
@@ -170,10 +179,12 @@ def _risk(
 def _read_law(mechanism: Any) -> ScalarLaw:
     law = ScalarLaw.of(mechanism)
     if law.kind != "plain":
+        way = "clamping only lowers the risk, so the plain value bounds it"
+        if law.kind == "truncated":
+            way = "truncated noise may tell more, so put the records on a grid"
         raise NotApplicable(
             "mechanism must be plain noise for a continuous record, got "
-            f"{law.kind} noise; clamping only lowers the risk, so the plain value "
-            "bounds it."
+            f"{law.kind} noise; {way}."
         )
     return law
 

@@ -33,6 +33,10 @@ __all__ = [
 TOLERANCE = 1e-9
 """Largest gap between the two sides for Gaussian noise, by default."""
 
+# Of the gap, per record; see the page on scalar risk.
+_ROUNDING = 2.0**-43
+_LEAST = 1e-300
+
 _GAIN = "the guess of largest gain, posterior minus prior"
 _UNCHECKED = ("the target is independent of the other records", "the prior is public")
 
@@ -56,7 +60,8 @@ def scalar_advantage(
     -------
     Risk
         Never below the exact value. Above it by rounding only for Laplace noise, by at
-        most the gap for Gaussian noise.
+        most the gap for Gaussian noise; not marked tight where the gap is more than
+        twice the tolerance.
 
     Notes
     -----
@@ -131,7 +136,7 @@ def advantage_curve(
                 _UNCHECKED,
                 _checked(channel.law, above),
                 witness=Witness("adversary", _GAIN, {"gap": above}),
-                tight=True,
+                tight=above <= 2 * gap + _ROUNDING * len(setting.pmf),
                 threat=words,
                 ceiling=ceiling,
             )
@@ -184,7 +189,7 @@ def scalar_success_rate(
         _checked(channel.law, above),
         "success",
         Witness("adversary", summary, {"gap": above}),
-        True,
+        above <= 2 * gap + _ROUNDING * threat.prior.pmf.size,
         threat=threat.summary,
         baseline=threat.informed_guess,
     )
@@ -219,4 +224,7 @@ def _widest(channel: ScalarChannel, setting: Setting) -> float:
         return 1.0
     answers = channel.answers[setting.possible]
     apart = float(answers.max() - answers.min())
-    return min(1.0, inflate(channel.law.variation(apart), 1e-12))
+    if apart == 0:
+        return 0.0
+    # Below the least of the floats the ratio loses its digits.
+    return min(1.0, inflate(channel.law.variation(apart), 1e-12) + _LEAST)

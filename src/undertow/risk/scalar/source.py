@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 # Distances between answers must be floats, in units of any scale.
 _LARGEST = 1e150
+_LEVEL = 2.0**-54
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -106,6 +107,7 @@ class ScalarChannel:
         """
         number = check_index(record, "record", size=self.size)
         draws = rng.uniform(size=check_count(size, "size", minimum=0))
+        draws = np.maximum(draws, _LEVEL)  # level 0 would be an infinite output
         answer, law = self.answers[number : number + 1], self.law
         if law.kind == "truncated":
             ends = np.array([law.low, law.high])
@@ -159,14 +161,23 @@ def as_scalar(source: Any, support: Sequence[Hashable]) -> ScalarChannel | None:
 
 
 def _read_answers(answers: Any, name: str = "answers") -> Floats:
+    given = np.atleast_1d(np.asarray(answers, object))
     try:
-        line = np.array([float(a) for a in np.atleast_1d(np.asarray(answers, object))])
+        line = np.array([float(a) for a in given])
     except (TypeError, ValueError, OverflowError):
         line = np.array([np.nan])
-    if line.size == 0 or not (np.abs(line) <= _LARGEST).all():
+    text = any(isinstance(a, str | bytes) for a in given)
+    if text or line.size == 0 or not (np.abs(line) <= _LARGEST).all():
         raise ModelError(
             f"{name} must be finite numbers below 1e150, at least one; give "
             "ScalarChannel the answer of each record."
+        )
+    # Two whole numbers that round to one would pass for a tie, which tells nothing.
+    pairs = zip(given, line.tolist(), strict=True)
+    if any(isinstance(a, int | np.integer) and int(place) != a for a, place in pairs):
+        raise ModelError(
+            f"{name} must be exact as floats, got whole numbers beyond 2^53; subtract "
+            "a common offset, since only differences matter."
         )
     return line
 
