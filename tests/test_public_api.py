@@ -26,6 +26,7 @@ PACKAGES = [
             "composition",
             "correlation",
             "audit",
+            "audit.faults",
             "risk",
             "risk.attacks",
             "risk.bounds",

@@ -11,7 +11,7 @@ from undertow.audit._chunks import Counts
 from undertow.audit._methods import FIRST, SECOND, Method, Pairs, Reconstruct, Single
 from undertow.audit.claim import Claim
 
-__all__ = ["candidates", "choose", "pilot_size"]
+__all__ = ["candidates", "choose", "pilot_size", "total_trials"]
 
 # Share of the trials that chooses the method, and the most it may be.
 _SHARE = 20
@@ -31,6 +31,20 @@ def pilot_size(trials: SupportsIndex, categories: SupportsIndex) -> int:
     n = check_count(trials, "trials")
     most = min(_PILOT, _BITS // check_count(categories, "categories"))
     return max(1, min(n // _SHARE, most))
+
+
+def total_trials(needed: int, categories: int) -> int:
+    """Return how many trials leave the needed ones after the pilot.
+
+    Examples
+    --------
+    >>> total_trials(95, 10), total_trials(3, 10)
+    (100, 4)
+    """
+    total = needed
+    while total - pilot_size(total, categories) < needed:
+        total += needed - (total - pilot_size(total, categories))
+    return total
 
 
 def candidates(

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.audit._freshness import Freshness, order_entropy
 from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.claim import Claim
-from undertow.audit.events import LabelEvent, ScoreEvent, output_labels
+from undertow.audit.events import LabelEvent, ScoreEvent
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import AuditError, Subject, is_seeded, read_outputs
+from undertow.audit.subjects import (
+    AuditError,
+    Subject,
+    is_seeded,
+    read_outputs,
+    shortened,
+    subject_identity,
+)
 from undertow.privacy.result import Estimate, Witness
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.privacy.tradeoff_attack import attack_epsilon_bound
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = [
@@ -76,6 +84,10 @@ class EventTest:
         self.subject, self.pair = subject, pair
         self.event, self.sizes = event, sizes
         self.earlier = tuple(part[:BATCH] for part in earlier)
+        self._fresh = Freshness(subject.name)
+        for given, part in zip(pair, earlier, strict=True):
+            for start in range(0, len(part), BATCH):
+                self._fresh.check(given, part[start : start + BATCH])
         self.chunks = -(-max(sizes) // BATCH)
 
     def __call__(self, seed: np.random.SeedSequence, index: int) -> dict[str, int]:
@@ -85,14 +97,20 @@ class EventTest:
             "pq", self.pair, self.sizes, self.earlier, streams, strict=True
         ):
             size = min(BATCH, max(0, total - index * BATCH))
-            outputs = draw_outputs(self.subject, given, size, rng)
-            if repeats(earlier, outputs):
-                raise AuditError(
-                    f"{self.subject.name} must draw anew in every batch, got the same "
-                    "outputs in the same order; do not seed it with a constant."
-                )
-            counts[side] = int(self.event.holds(outputs).sum()) if size else 0
+            counts[side] = self._hits(given, size, earlier, rng) if size else 0
         return counts
+
+    def _hits(
+        self, given: int, size: int, earlier: NDArray[Any], rng: np.random.Generator
+    ) -> int:
+        outputs = draw_outputs(self.subject, given, size, rng)
+        if repeats(earlier, outputs):
+            raise AuditError(
+                f"{self.subject.name} must draw anew in every batch, got the same "
+                "outputs in the same order; do not seed it with a constant."
+            )
+        self._fresh.check(given, outputs)
+        return int(self.event.holds(outputs).sum())
 
 
 def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:
@@ -113,8 +131,7 @@ def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:
     m = min(len(earlier), len(later))
     if m == 0 or not np.array_equal(earlier[:m], later[:m]):
         return False
-    counts = np.array(list(Counter(output_labels(later[:m])).values()))
-    return bool(-(counts * np.log(counts / m)).sum() > _REPETITION)
+    return order_entropy(later[:m]) > _REPETITION
 
 
 def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
@@ -162,15 +179,10 @@ def certify_counts(
     return event_mu(*counts, confidence=confidence).value, epsilon
 
 
-def _estimate(
-    tested: Claim, hits: tuple[int, int], trials: tuple[int, int]
-) -> tuple[float, float]:
-    """Return point estimates of the parameter and of epsilon, half a hit added."""
+def _estimate(tested: Claim, hits: tuple[int, int], trials: tuple[int, int]) -> float:
+    """Return the point estimate of epsilon, half a hit added."""
     rates = [(k + 0.5) / (n + 1) for k, n in zip(hits, trials, strict=True)]
-    epsilon = attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
-    if tested.parameter == "epsilon":
-        return epsilon, epsilon
-    return attack_mu_bound(tpr=rates[0], fpr=rates[1]), epsilon
+    return attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
 
 
 def _advantage(
@@ -203,23 +215,21 @@ def _power(
     }
     low, high = 0, n
     if certify_counts(tested, (n, hits_q), trials, confidence)[0] <= tested.level:
-        return power
+        return {**power, "detectable": math.inf}
     while high - low > 1:
         middle = (low + high) // 2
         value = certify_counts(tested, (middle, hits_q), trials, confidence)[0]
         low, high = (low, middle) if value > tested.level else (middle, high)
-    power["detectable"] = _estimate(tested, (high, hits_q), trials)[0]
+    power["detectable"] = _estimate(tested, (high, hits_q), trials)
     return power
 
 
 def job_fingerprint(test: EventTest, claim: Claim, confidence: float) -> str:
     """Return all that the counts of the certifying half depend on, but the seed."""
     parts = [
-        test.subject.name,
-        test.subject.version,
-        repr(tuple(test.subject.inputs)),
+        subject_identity(test.subject),
         test.pair,
-        test.event.words,
+        test.event.exact,
         test.sizes,
         str(claim),
         confidence,
@@ -239,7 +249,7 @@ def pair_result(
     tested = claim.for_replacement()
     hits, trials = (int(counts["p"]), int(counts["q"])), test.sizes
     certified, epsilon = certify_counts(tested, hits, trials, confidence)
-    estimate, epsilon_estimate = _estimate(tested, hits, trials)
+    estimate = _estimate(tested, hits, trials)
     seed = root if is_seeded(test.subject) else None
     name = f"event on a pair: {test.event.words}"
     return AuditResult(
@@ -249,7 +259,7 @@ def pair_result(
         confidence=confidence,
         trials=drawn,
         epsilon_certified=epsilon,
-        epsilon_estimate=epsilon_estimate,
+        epsilon_estimate=estimate,
         advantage=_advantage(hits, trials, confidence, seed),
         methods=(MethodResult(name, estimate, certified, sum(trials), decides=True),),
         witness=_witness(test, hits) if certified > tested.level else None,
@@ -262,15 +272,21 @@ def _title(subject: Subject) -> str:
     return f"{subject.name} {subject.version}".strip()
 
 
+def _told(event: LabelEvent | ScoreEvent) -> str:
+    """Return the event in words that are true to the last digit."""
+    return event.exact if isinstance(event, ScoreEvent) else event.words
+
+
 def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
     first, second = (test.subject.inputs[given] for given in test.pair)
     summary = (
-        f"{test.event.words}: {hits[0]} of {test.sizes[0]} runs on {first!r}, "
-        f"{hits[1]} of {test.sizes[1]} on {second!r}"
+        f"{_told(test.event)}: {hits[0]} of {test.sizes[0]} runs on "
+        f"{shortened(repr(first))}, {hits[1]} of {test.sizes[1]} on "
+        f"{shortened(repr(second))}"
     )
     details = {
         "pair": (first, second),
-        "event": test.event.words,
+        "event": test.event.exact,
         "hits": hits,
         "trials": test.sizes,
     }

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.audit.subjects import AuditError
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import (
     GeneralizedResponse,
@@ -127,8 +128,15 @@ class ValueReader:
 
     def __init__(self, categories: int, labels: Sequence[Any] | None = None) -> None:
         self.categories = categories
-        plain = labels is None or list(labels) == list(range(categories))
-        self._numbers = None if plain else {x: i for i, x in enumerate(labels or ())}
+        listed = list(range(categories)) if labels is None else list(labels)
+        self._plain = listed == list(range(categories))
+        try:
+            self._numbers = {label: number for number, label in enumerate(listed)}
+        except TypeError:
+            raise AuditError(
+                "inputs must be hashable to be read as values, got others; give the "
+                "protocol as reader, or use audit_pair."
+            ) from None
 
     def cells(self, reports: Any, first: Ints, second: Ints) -> Ints:
         """Return the number into `CELLS` of each report for a pair of values."""
@@ -142,7 +150,7 @@ class ValueReader:
 
     def _read(self, reports: Any) -> Ints:
         told = np.asarray(reports)
-        if self._numbers is not None and told.ndim == 1:
+        if told.ndim == 1 and (not self._plain or told.dtype.kind in "bf"):
             found = [self._numbers.get(label, -1) for label in told.tolist()]
             return np.array(found, dtype=np.int64)
         if told.ndim != 1 or told.dtype.kind not in "iu":

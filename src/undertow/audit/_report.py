@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from undertow.audit._choice import total_trials
 from undertow.audit._chunks import Counts
-from undertow.audit._methods import Method
+from undertow.audit._methods import Method, Tally
 from undertow.audit._trials import Source
-from undertow.audit.certify import success_ceiling, trials_needed
+from undertow.audit.certify import trials_needed
 from undertow.audit.result import AuditResult, MethodResult
+from undertow.audit.sequential import SequentialTest
 from undertow.privacy.result import Estimate
 from undertow.risk.intervals import clopper_pearson
 
@@ -51,7 +53,7 @@ def local_result(
             main if "successes" in main and not stopped else pilot,
             source.categories,
             level,
-            seed,
+            seed if source.seeded else None,
         ),
         methods=tuple(
             MethodResult(m.name, _estimate(m, main), certified, rest, True)
@@ -60,9 +62,9 @@ def local_result(
             for m in methods
         ),
         witness=chosen.witness(main) if violated else None,
-        power=_power(chosen, main, source.categories),
+        power=_power(chosen, main, source.categories, stopped=stopped),
         baseline=baseline,
-        seed=seed,
+        seed=seed if source.seeded else None,
     )
 
 
@@ -77,7 +79,7 @@ def _estimate(method: Method, counts: Counts) -> float:
     return max(0.0, method.estimate(method.tally(counts)))
 
 
-def _advantage(counts: Counts, m: int, confidence: float, seed: int) -> Estimate:
+def _advantage(counts: Counts, m: int, confidence: float, seed: int | None) -> Estimate:
     hits, n = int(counts["successes"][0]), int(counts["trials"][0])
     low, high = clopper_pearson(hits, n, confidence=confidence)
     blind = 1.0 / m
@@ -87,18 +89,28 @@ def _advantage(counts: Counts, m: int, confidence: float, seed: int) -> Estimate
     )
 
 
-def _power(method: Method, counts: Counts, m: int) -> dict[str, float]:
-    n, level = int(counts["trials"][0]), method.confidence
+def _power(
+    method: Method, counts: Counts, m: int, *, stopped: bool
+) -> dict[str, float]:
+    """Return what these trials could have shown, by the limits that were used."""
+    claim, level, seen = method.claim, method.confidence, method.tally(counts)
+    certify = method.certify_anytime if stopped else method.certify
+    needed = (
+        SequentialTest(claim, m, level).trials_needed()
+        if stopped
+        else trials_needed(claim, m, confidence=level)
+    )
     return {
-        "trials_needed": float(trials_needed(method.claim, m, confidence=level)),
-        "ceiling": success_ceiling(n, m, confidence=level),
-        "detectable": _detectable(method, counts),
+        "trials_needed": float(total_trials(needed, m)),
+        "ceiling": certify(seen._replace(hits=seen.trials, against=0))[0],
+        "detectable": _detectable(method, seen, certify),
     }
 
 
-def _detectable(method: Method, counts: Counts) -> float:
-    """Return the estimate from which counts like these would refute the claim."""
-    seen = method.tally(counts)
+def _detectable(
+    method: Method, seen: Tally, certify: Callable[[Tally], tuple[float, float]]
+) -> float:
+    """Return the estimate of epsilon from which counts like these would refute."""
     goal = method.claim.for_replacement().level
     both = seen.hits + seen.against
     low = max(0, both - seen.against_trials)
@@ -106,8 +118,7 @@ def _detectable(method: Method, counts: Counts) -> float:
     most = high
     while high - low > 1:
         mid = (low + high) // 2
-        moved = seen._replace(hits=mid, against=both - mid)
-        if method.certify(moved)[0] > goal:
+        if certify(seen._replace(hits=mid, against=both - mid))[0] > goal:
             high = mid
         else:
             low = mid

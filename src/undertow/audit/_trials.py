@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
+from undertow.audit._freshness import Freshness
 from undertow.audit._reading import CELLS, Reader, reader_of
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import AuditError, ProtocolSubject
+from undertow.audit.subjects import AuditError, ProtocolSubject, subject_identity
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -38,6 +39,7 @@ class Source:
         if isinstance(subject, ProtocolSubject):
             subject = subject.protocol  # draws for all values at once
         self.subject, self.reader_given = subject, reader
+        self._fresh = Freshness(self.name)
         self.grouped = hasattr(subject, "inputs")
         labels = subject.inputs if self.grouped else None
         size = subject.categories if labels is None else len(labels)
@@ -61,10 +63,23 @@ class Source:
             return repr(self.subject)
         return str(getattr(self.subject, "name", type(self.subject).__name__))
 
+    @property
+    def identity(self) -> str:
+        """What the counts depend on besides the method, the sizes and the seed."""
+        reader = self.reader_given
+        told = "" if reader is None else f"{type(reader).__qualname__} {reader!r}"
+        if not self.grouped:
+            told += f" {self.name} of {self.categories}"
+        return f"{subject_identity(self.subject)} {told}"
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed repeats the reports."""
+        return bool(getattr(self.subject, "seeded", True))
+
     def check_copies(self, *, workers: int, checkpoint: Any) -> None:
         """Refuse workers and checkpoints for a subject that no seed repeats."""
-        seeded = getattr(self.subject, "seeded", True)
-        if getattr(self.subject, "forkable", True) and seeded:
+        if getattr(self.subject, "forkable", True) and self.seeded:
             return
         if workers > 1 or checkpoint is not None:
             raise AuditError(
@@ -77,21 +92,32 @@ class Source:
         """Return one report per value."""
         if not self.grouped:
             drawn = self.subject.sample(values, source=SimulatedSource(rng))
-            return np.asarray(getattr(drawn, "values", drawn))
+            return self._counted(getattr(drawn, "values", drawn), len(values))
         order = np.argsort(values, kind="stable")
         numbers, counts = np.unique(values, return_counts=True)
         parts = [
-            np.asarray(self.subject.sample(int(value), int(count), rng=rng))
+            self._part(int(value), int(count), rng=rng)
             for value, count in zip(numbers, counts, strict=True)
         ]
-        if [len(part) for part in parts] != counts.tolist():
-            raise MismatchError(
-                f"{self.name} must return one output per trial, got another number."
-            )
         stacked = np.concatenate(parts)
         reports = np.empty_like(stacked)
         reports[order] = stacked
         return reports
+
+    def _part(self, value: int, count: int, *, rng: np.random.Generator) -> Any:
+        """Run the subject on one value; refuse reports that were there before."""
+        drawn = self.subject.sample(value, count, rng=rng)
+        outputs = self._counted(drawn, count)
+        self._fresh.check(value, outputs)
+        return outputs
+
+    def _counted(self, drawn: Any, count: int) -> Any:
+        outputs = np.asarray(drawn)
+        if outputs.ndim == 0 or len(outputs) != count:
+            raise MismatchError(
+                f"{self.name} must return one output per trial, got another number."
+            )
+        return outputs
 
 
 @dataclass(frozen=True, slots=True)

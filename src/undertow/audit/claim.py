@@ -124,7 +124,8 @@ class Claim:
     def allows(self, true_positive: float, false_positive: float) -> bool:
         """Return whether a test with these exact rates is possible under the claim.
 
-        Both the event and its complement are held against the promise; an excess below
+        Both the event and its complement are held against the promise, in both orders
+        of the inputs, as a replacement can be undone by another; an excess below
         1e-12 is not counted. Sampled rates must first be replaced by their limits.
 
         Examples
@@ -139,7 +140,9 @@ class Claim:
             if isinstance(loss, GDP)
             else ApproxTradeOff(loss.epsilon, self.for_replacement().delta)
         )
-        return not refutes(f, tpr=true_positive, fpr=false_positive)
+        rates = (true_positive, false_positive)
+        other = (1.0 - rates[0], 1.0 - rates[1])
+        return not any(refutes(f, tpr=p, fpr=q) for p, q in (rates, other))
 
     def success_limit(self, categories: SupportsIndex) -> float:
         r"""Return how often one of m equally likely values can be named, rounded up.

@@ -92,6 +92,16 @@ class ScoreEvent:
             return f"{name} <= {self.high:.6g}"
         return f"{self.low:.6g} <= {name} <= {self.high:.6g}"
 
+    @property
+    def exact(self) -> str:
+        """The event in words, with every digit of its ends."""
+        name = self.score.words
+        if self.high == np.inf:
+            return f"{name} >= {float(self.low)!r}"
+        if self.low == -np.inf:
+            return f"{name} <= {float(self.high)!r}"
+        return f"{float(self.low)!r} <= {name} <= {float(self.high)!r}"
+
 
 @dataclass(frozen=True)
 class LabelEvent:
@@ -112,6 +122,11 @@ class LabelEvent:
         if len(self.labels) == 1:
             return f"output = {shown}"
         return f"output in {{{shown}{f' and {more} more' if more > 0 else ''}}}"
+
+    @property
+    def exact(self) -> str:
+        """The event with every label in full."""
+        return f"output in {{{', '.join(map(repr, self.labels))}}}"
 
 
 @dataclass(frozen=True)

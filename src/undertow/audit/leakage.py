@@ -29,7 +29,7 @@ from undertow.privacy.result import Witness
 __all__ = ["audit_leakage"]
 
 # Covers the rounding of the limits in the certificate.
-_MARGIN = 1e-12
+_MARGIN = 1e-9
 _FEWEST = 100
 
 
@@ -126,7 +126,7 @@ class _Checked:
     def __call__(self, rows: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         try:
             outputs = np.asarray(self.mechanism(rows, rng))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise AuditError(
                 f"{self.name} must not raise, got {type(error).__name__}: "
                 f"{shortened(str(error))}."

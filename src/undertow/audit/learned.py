@@ -59,7 +59,7 @@ def learned_scores(first: Any, second: Any, *, seed: int) -> tuple[Score, ...]:
     rows = np.concatenate([_rows(first), _rows(second)])
     truth = np.repeat([1, 0], [len(first), len(second)])
     linear = make_pipeline(StandardScaler(), LogisticRegression())
-    trees = HistGradientBoostingClassifier(max_iter=50, random_state=seed)
+    trees = HistGradientBoostingClassifier(max_iter=50, random_state=seed % 2**32)
     return tuple(
         Score(words, _Decision(model.fit(rows, truth)))
         for words, model in (("linear score", linear), ("score of trees", trees))

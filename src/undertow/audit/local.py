@@ -11,7 +11,7 @@ import os
 from typing import Any, SupportsIndex
 
 from undertow._validate import check_count, check_probability
-from undertow.audit._choice import candidates, choose, pilot_size
+from undertow.audit._choice import candidates, choose, pilot_size, total_trials
 from undertow.audit._chunks import Campaign, Counts
 from undertow.audit._methods import Method
 from undertow.audit._report import local_result
@@ -66,7 +66,8 @@ def audit_local(
     baseline : bool, optional
         Also run LDP-Auditor, on as many trials again.
     chunk : int, optional
-        Trials held in memory at a time.
+        Trials held in memory at a time. Each part has a seed of its own, so another
+        size gives other, equally valid counts.
 
     Returns
     -------
@@ -103,7 +104,7 @@ def audit_local(
     needed = trials_needed(claim, source.categories, confidence=level)
     few = _pilot_share(claim, source.categories, trials=n, needed=needed)
     pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
-    job = f"audit_local of {source.name} by {chosen!r}"
+    job = f"audit_local of {source.identity} by {chosen!r}"
     counts = campaign.run(chosen.trials(source), n - few, phase=1, job=job)
     return local_result(
         source,
@@ -195,9 +196,7 @@ def _pilot(
 
 def _pilot_share(claim: Claim, m: int, *, trials: int, needed: int) -> int:
     """Return the size of the pilot if the other trials can refute the claim."""
-    total = needed
-    while total - pilot_size(total, m) < needed:
-        total += needed - (total - pilot_size(total, m))
+    total = total_trials(needed, m)
     if trials < total:
         raise ValueError(
             f"trials must be at least {total} to be able to refute {claim}, got "

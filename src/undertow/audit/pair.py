@@ -41,6 +41,7 @@ __all__ = ["audit_pair", "pair_trials_needed"]
 
 _TRIALS = 100_000
 _PAIRS = 4096
+_LONG_SEED = 2**96
 
 
 def audit_pair(
@@ -117,10 +118,12 @@ def audit_pair(
     _check_copies(subject, workers=workers, checkpoint=checkpoint)
     if isinstance(subject, RecordedSubject):
         subject = subject.shuffled(np.random.default_rng((root, 2)))
+    stream = _stream_seed(root)
     chosen = _read_pairs(pairs, len(subject.inputs))
     plan = _plan(subject, chosen, trials)
-    _require_power(claim, plan, level, chosen)
-    training = _train_runs(subject, plan, root)
+    recorded = isinstance(subject, RecordedSubject)
+    _require_power(claim, plan, level, chosen, recorded=recorded)
+    training = _train_runs(subject, plan, stream)
     pair, event = _choose(subject, claim, training, chosen, level, score, root)
     one, two = pair
     test = EventTest(
@@ -133,7 +136,7 @@ def audit_pair(
     counts = run_chunks(
         test,
         chunks=test.chunks,
-        seed=root,
+        seed=stream,
         fingerprint=job_fingerprint(test, claim, level),
         workers=workers,
         checkpoint=checkpoint,
@@ -163,6 +166,17 @@ def _check_copies(subject: Subject, *, workers: SupportsIndex, checkpoint: Any) 
             f"checkpoint must be None for {subject.name}, which no seed repeats; give "
             "it a function that takes a generator."
         )
+
+
+def _stream_seed(root: int) -> int:
+    """Return the seed of the streams: a hash of seeds of more than 96 bits.
+
+    Four words of a seed fill the pool of a seed sequence; the words that tell training
+    from certifying runs would then stand where those of the chunks do.
+    """
+    if root < _LONG_SEED:
+        return root
+    return int(np.random.SeedSequence(root).generate_state(1, np.uint64)[0])
 
 
 def _read_pairs(pairs: Sequence[Pair] | str, size: int) -> list[Pair]:
@@ -212,7 +226,7 @@ def _plan(subject: Subject, pairs: list[Pair], trials: SupportsIndex | None) -> 
 
 
 def _require_power(
-    claim: Claim, plan: _Plan, confidence: float, pairs: list[Pair]
+    claim: Claim, plan: _Plan, confidence: float, pairs: list[Pair], *, recorded: bool
 ) -> None:
     tested = claim.for_replacement()
     best = max(
@@ -224,6 +238,9 @@ def _require_power(
     if best <= tested.level:
         needed = pair_trials_needed(claim, confidence=confidence)
         given = sum(plan.train.values()) + 2 * max(plan.test.values())
+        if recorded:  # runs of every input are set apart, not of one pair
+            needed = -(-needed * len(plan.train) // 2)
+            given = sum(plan.train.values()) + sum(plan.test.values())
         raise AuditError(
             f"trials must be at least {needed} to refute {claim} at confidence "
             f"{confidence:g} in any case, got {given}."

@@ -97,6 +97,10 @@ def run_chunks(
     hands = check_count(workers, "workers")
     job = _job(fingerprint, root, total)
     path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
+        raise AuditError(
+            f"checkpoint must be a file in a folder that is there, got {path}."
+        )
     done, counts = _resume(path, job)
     left = [index for index in range(total) if index not in done]
     mapper = _serial if hands == 1 else _parallel(hands)
@@ -108,7 +112,7 @@ def run_chunks(
         if path is not None:
             _save(path, job, done, counts)
         if progress is not None:
-            progress(len(done), total, counts)
+            progress(len(done), total, {k: v.copy() for k, v in counts.items()})
     return counts
 
 

@@ -32,6 +32,7 @@ __all__ = [
 # Covers the rounding of the log-beta functions: relative, and absolute.
 _MARGIN = 1e-12
 _SLACK = 1e-9
+_CANCELLED = 2.0**-48
 _STEPS = 200
 # The mixture of Jeffreys.
 _PRIOR = (0.5, 0.5)
@@ -260,8 +261,9 @@ def _level(
     if k > n:
         raise ValueError(f"successes must be at most the {n} trials, got {k}.")
     mass = float(betaln(a + k, b + n - k)) - float(betaln(a, b)) + math.log(tail)
-    # Rounded so that the set grows.
-    return k, n - k, mass - _SLACK - _MARGIN * abs(mass)
+    # Rounded so that the set grows; log-gamma functions near n ln n cancel.
+    slack = _SLACK + _CANCELLED * (n + 2) * math.log(n + 2)
+    return k, n - k, mass - slack - _MARGIN * abs(mass)
 
 
 def _crossing(k: int, rest: int, level: float) -> float:

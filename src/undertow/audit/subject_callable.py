@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import signal
 import threading
@@ -46,8 +47,8 @@ class CallableSubject:
     Raises
     ------
     AuditError
-        From `sample`: if the function raises, returns no value, nan, several types or
-        something that cannot be hashed, or passes the time limit.
+        From `sample`: if the function raises, changes its input, returns no value, nan,
+        several types or something that cannot be hashed, or passes the time limit.
 
     Notes
     -----
@@ -99,7 +100,13 @@ class CallableSubject:
         """Run the function `size` times on one input."""
         given = self.inputs[check_index(value, "value", size=len(self.inputs))]
         count = check_count(size, "size", minimum=0)
+        before = _snapshot(given)
         raw = _within(self.time_limit, lambda: self._run(given, count, rng), self.name)
+        if before != _snapshot(given):
+            raise AuditError(
+                f"{self.name} must leave its input as it is, got another one after the "
+                "run; let it work on a copy."
+            )
         return read_outputs(raw, count, name=self.name)
 
     def _run(self, given: Any, count: int, rng: np.random.Generator) -> Any:
@@ -113,12 +120,20 @@ class CallableSubject:
             if self.vectorised:
                 return self.function(_repeat(given, count), *after, **extra)
             return [self.function(given, *after, **extra) for _ in range(count)]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             said = shortened(str(error))
             raise AuditError(
                 f"{self.name} must not raise, got {type(error).__name__}"
                 f"{': ' + said if said else ''}."
             ) from error
+
+
+def _snapshot(given: Any) -> str:
+    """Return what an input holds, if it can be changed; a number cannot."""
+    if isinstance(given, np.ndarray) and not given.dtype.hasobject:
+        return f"{given.shape} {hashlib.sha256(given.tobytes()).hexdigest()}"
+    changeable = isinstance(given, list | dict | set | bytearray)
+    return repr(given) if changeable else ""
 
 
 def _repeat(given: Any, count: int) -> Any:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
-import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
+from undertow.audit._process import MOST, exchange
 from undertow.audit.subjects import AuditError, read_inputs, read_outputs, shortened
 
 __all__ = ["CommandSubject"]
@@ -96,16 +95,14 @@ class CommandSubject:
     def _communicate(self, text: str, *, seed: int) -> str:
         process = self._start(seed)
         try:
-            out, err = process.communicate(text.encode(), timeout=self.time_limit)
+            out, err = exchange(process, text.encode(), time_limit=self.time_limit)
         except subprocess.TimeoutExpired:
-            _end(process)
             self._fail(
                 f"finish a batch within {self.time_limit:g} s, got no answer by then; "
                 "raise time_limit or lower the number of trials"
             )
-        except BaseException:
-            _end(process)
-            raise
+        except OverflowError:
+            self._fail(f"write at most {MOST >> 20} MiB in a batch, got more")
         if process.returncode != 0:
             # The last line of a traceback says most.
             said = shortened(err.decode(errors="replace").strip().rsplit("\n", 1)[-1])
@@ -132,14 +129,17 @@ class CommandSubject:
             self._fail(f"be a program that can be started, got {error.strerror}")
 
     def _parse(self, written: str, count: int) -> list[Any]:
-        lines = written.splitlines()
+        # Lines end in a newline alone: JSON may hold other separators as they are.
+        lines = written.split("\n")
+        if not lines[-1]:
+            del lines[-1]
         if len(lines) != count:
             self._fail(f"write one line for each of {count} inputs, got {len(lines)}")
         values = []
         for number, line in enumerate(lines, start=1):
             try:
                 values.append(json.loads(line))
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._fail(
                     f"write one JSON value per line, got {shortened(line)!r} on line "
                     f"{number}"
@@ -157,14 +157,3 @@ def _as_line(value: Any) -> str:
         raise ValueError(
             f"inputs must have a JSON form, got {type(value).__name__}."
         ) from None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process group that was started here, and nothing else."""
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        assert pipe is not None
-        with contextlib.suppress(BrokenPipeError):
-            pipe.close()

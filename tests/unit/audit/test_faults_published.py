@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from undertow.audit import _population as population
+from undertow.audit.certify import epsilon_from_success
 from undertow.audit.faults import (
     channel_epsilon,
     missing_reset,
@@ -26,7 +26,7 @@ def near(value):
 def seen(fault):
     """Return the epsilon that reconstruction shows, however many trials are run."""
     m = len(fault.broken.subject.inputs)
-    return population.epsilon_from_success(fault.success, m)
+    return epsilon_from_success(fault.success, m)
 
 
 @pytest.mark.parametrize(

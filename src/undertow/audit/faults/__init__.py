@@ -36,6 +36,7 @@ from undertow.audit.faults.response import (
     value_seeded_response,
     whole_domain_lie,
 )
+from undertow.audit.faults.threshold import endless_threshold, noiseless_queries
 
 __all__ = [
     "FAULTS",
@@ -53,6 +54,7 @@ __all__ = [
     "code_subject",
     "data_bounds",
     "double_report",
+    "endless_threshold",
     "fixed_noise",
     "float_noise",
     "forgotten_split",
@@ -60,6 +62,7 @@ __all__ = [
     "halved_noise",
     "missing_reset",
     "named_fault",
+    "noiseless_queries",
     "observed_keys",
     "one_sided_noise",
     "raised_truth",

@@ -23,6 +23,7 @@ __all__ = [
     "FiniteLaw",
     "Law",
     "ResponseLaw",
+    "binary_number",
     "channel_epsilon",
     "geometric_masses",
     "joint_masses",
@@ -248,6 +249,18 @@ def geometric_masses(
 def joint_masses(parts: Sequence[Floats]) -> Floats:
     """Return the law of several independent columns, the last one running fastest."""
     return np.array([math.prod(cell) for cell in itertools.product(*parts)])
+
+
+def binary_number(outputs: Any) -> Ints:
+    """Return rows of bits as numbers, the first bit leading.
+
+    Examples
+    --------
+    >>> binary_number([[0, 1, 1], [1, 0, 0]]).tolist()
+    [3, 4]
+    """
+    bits = np.asarray(outputs, dtype=np.int64)
+    return np.asarray(bits @ (1 << np.arange(bits.shape[1])[::-1]))
 
 
 def _read_matrix(matrix: ArrayLike) -> Floats:

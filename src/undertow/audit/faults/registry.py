@@ -34,6 +34,7 @@ from undertow.audit.faults.response import (
     value_seeded_response,
     whole_domain_lie,
 )
+from undertow.audit.faults.threshold import endless_threshold, noiseless_queries
 
 __all__ = ["FAULTS", "named_fault"]
 
@@ -42,6 +43,7 @@ FAULTS: Mapping[str, Callable[[], Fault]] = MappingProxyType(
         "certain-subset": certain_subset,
         "data-bounds": data_bounds,
         "double-report": double_report,
+        "endless-threshold": endless_threshold,
         "fixed-noise": fixed_noise,
         "float-noise": float_noise,
         "forgotten-split": forgotten_split,
@@ -49,6 +51,7 @@ FAULTS: Mapping[str, Callable[[], Fault]] = MappingProxyType(
         "halved-noise": halved_noise,
         "missing-reset-oue": partial(missing_reset, "oue"),
         "missing-reset-sue": partial(missing_reset, "sue"),
+        "noiseless-queries": noiseless_queries,
         "observed-keys": observed_keys,
         "one-sided-noise": one_sided_noise,
         "raised-truth": raised_truth,

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from undertow._validate import check_count, check_non_negative, check_positive
 from undertow.audit.claim import Claim
 from undertow.audit.faults.base import Code, Fault, code_subject
-from undertow.audit.faults.laws import FiniteLaw, ResponseLaw, joint_masses
+from undertow.audit.faults.laws import (
+    FiniteLaw,
+    ResponseLaw,
+    binary_number,
+    joint_masses,
+)
 
 __all__ = [
     "double_report",
@@ -171,7 +176,7 @@ def forgotten_split(attributes: int = 3, epsilon: float = 1.0) -> Fault:
             for person in people
         ]
         subject = code_subject(_flip_each, people, name=name, keep=p)
-        return Code(subject, FiniteLaw(rows, _binary_number))
+        return Code(subject, FiniteLaw(rows, binary_number))
 
     return Fault(
         "forgotten-split",
@@ -263,11 +268,6 @@ def _respond_once(
 def _flip_each(values: Any, rng: np.random.Generator, *, keep: float) -> Ints:
     truths = np.asarray(values, dtype=np.int64)
     return np.where(rng.random(truths.shape) < keep, truths, 1 - truths)
-
-
-def _binary_number(outputs: Any) -> Ints:
-    bits = np.asarray(outputs, dtype=np.int64)
-    return np.asarray(bits @ (1 << np.arange(bits.shape[1])[::-1]))
 
 
 def _seeded_report(value: int, m: int, keep: float) -> int:
