@@ -21,6 +21,7 @@ __all__ = ["GaussianTranscript", "LinearRule"]
 Floats = NDArray[np.float64]
 
 _TOLERANCE = 1e-9
+_LEAST = 1e-150
 
 
 class GaussianTranscript:
@@ -40,7 +41,8 @@ class GaussianTranscript:
     Raises
     ------
     ModelError
-        If `gram` is not symmetric and positive semidefinite.
+        If `gram` is not symmetric and positive semidefinite, or the square of `sigma`
+        is no float.
 
     Notes
     -----
@@ -81,6 +83,11 @@ class GaussianTranscript:
                 f"eigenvalue of {values.min()}."
             )
         self.gram, self.sigma = table, check_positive(sigma, "sigma")
+        if not _LEAST <= self.sigma <= 1 / _LEAST:
+            raise ModelError(
+                f"sigma must be in [{_LEAST:g}, {1 / _LEAST:g}], got {sigma}; state "
+                "the contributions in another unit."
+            )
         self._root = vectors * np.sqrt(np.maximum(values, 0.0))
 
     @classmethod

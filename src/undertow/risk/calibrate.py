@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -75,12 +76,15 @@ class RiskCalibration(Calibration):
 
     @property
     def shown(self) -> str:
-        """The parameter to four digits, cut to the private side."""
+        """The parameter to four decimals, or five digits, cut to the private side."""
         if not self.binding:
             return "any"
-        scale = 10.0**4
-        cut = math.floor if self.parameter == "epsilon" else math.ceil
-        return f"{cut(self.value * scale) / scale:.4f}"
+        exact = Decimal(self.value)
+        cut = ROUND_FLOOR if self.parameter == "epsilon" else ROUND_CEILING
+        if 0.1 <= self.value < 1e9:
+            return f"{exact.quantize(Decimal('0.0001'), rounding=cut)}"
+        digits = Decimal((0, (1,), exact.adjusted() - 4))
+        return f"{exact.quantize(digits, rounding=cut):.4e}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +100,7 @@ class CalibrationTable(_Shown):
     binding : ndarray of bool
         Whether the target limits the parameter.
     structure : ndarray of int, optional
-        The whole number of each, where the family has one.
+        The whole number of each, where the family has one; 0 where nothing binds.
     method : str
         How it was found.
     exact : bool
@@ -180,6 +184,8 @@ def calibrate(
     ------
     ValueError
         If a target is not positive.
+    TypeError
+        If a target is not a number.
     InfeasibleTarget
         If the risk passes the target at every parameter, as it may for delta > 0.
     MismatchError
@@ -233,9 +239,12 @@ def calibrate(
 
 
 def _read_targets(advantage: float | ArrayLike) -> Floats:
-    if isinstance(advantage, bool | str):
-        raise TypeError(f"advantage must be a number, got {advantage!r}.")
-    targets = np.asarray(advantage, dtype=float)
+    given = np.asarray(advantage)
+    if given.dtype.kind not in "iuf" and given.size:
+        raise TypeError(
+            f"advantage must be a number or a list of numbers, got {advantage!r}."
+        )
+    targets = given.astype(float)
     if targets.ndim > 1 or targets.size == 0:
         raise ValueError(
             "advantage must be a number or a list of numbers, got shape "
@@ -274,6 +283,7 @@ def _alternatives(
     from undertow.risk.selector import calibrate_black_box
 
     kappa, lost = threat.collision, family.delta
+    target, level = min(target, 1.0), "(epsilon, delta)" if lost else "pure epsilon"
 
     def black_box() -> Calibration:
         # The linear program would take seconds and gains little.
@@ -297,7 +307,9 @@ def _alternatives(
         except InfeasibleTarget as refusal:
             yield Alternative(name, f"not reachable: {refusal}")
         else:
-            why = f"epsilon from the guarantee alone, by {found.achieves.theorem}"
+            why = (
+                f"epsilon from the {level} guarantee alone, by {found.achieves.theorem}"
+            )
             yield Alternative(name, why, found.value)
 
 

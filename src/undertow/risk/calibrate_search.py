@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 _SLACK = 4.0 * MARGIN
 # Targets this close to the limit of a curve do not bind: the limit is rounded up.
 _TOUCH = 4e-15
-_STEPS, _CLOSE = 240, 1e-12
+_STEPS, _CLOSE, _NEAR = 240, 1e-12, 5e-11
 _SHRINKS = 60
 
 
@@ -57,7 +57,7 @@ def engine_curve(family: Family, threat: Threat) -> Curve | None:
 
     return Curve(
         values,
-        threat.ceiling,
+        family.supremum(threat),
         "thesis, Theorem 5.3",
         reason="the exact engine",
         searched=True,
@@ -76,8 +76,10 @@ def solve(
     the route, the risk is evaluated at the answer, which is lowered until it fits.
     """
     curve = family.curve(threat)
-    engine = None if curve is not None else engine_curve(family, threat)
-    curve = curve or engine or family.fallback(threat)
+    bound = None
+    if curve is None:
+        bound, curve = family.fallback(threat), engine_curve(family, threat)
+        bound, curve = (bound, curve) if curve is not None else (None, bound)
     limit = min(curve.limit, threat.ceiling)
     binding = targets < limit * (1.0 - _TOUCH)
     values = np.full(targets.shape, np.inf if family.rises else 0.0)
@@ -85,12 +87,12 @@ def solve(
     if binding.any():
         wanted = targets[binding]
         lowered = wanted / (1.0 + _SLACK) - curve.slack
-        found, method, steps = _search(family, curve, lowered, largest, engine)
+        found, method, steps = _search(family, curve, lowered, largest, bound)
         levels, achieved[binding] = _settled(family, curve, found, wanted, steps)
         values[binding] = family.parameters(levels)
         _require_reached(family, curve, values[binding], wanted)
         if steps is not None:
-            structure = np.ones(targets.shape, dtype=np.int64)
+            structure = np.zeros(targets.shape, dtype=np.int64)
             structure[binding] = steps
     reasons = tuple(
         method if bound else _never(target, limit, threat, family)
@@ -100,16 +102,23 @@ def solve(
 
 
 def _search(
-    family: Family, curve: Curve, targets: Floats, largest: bool, engine: Curve | None
+    family: Family,
+    curve: Curve,
+    targets: Floats,
+    largest: bool,
+    bound: Curve | None,
 ) -> tuple[Floats, str, Structure | None]:
     if curve.solve is not None:
         levels, structure = curve.solve(targets, largest)
         return levels, curve.reason, structure
     if curve.inverse is not None:
         return np.minimum(curve.inverse(targets), family.largest), "closed form", None
-    if engine is None:
+    if bound is None:
         levels = greatest_levels(curve, targets, largest=family.largest)
         return levels, f"bisection of a {'curve' if curve.exact else 'bound'}", None
+    # The bound by total variation never allows more: the search starts where it ends.
+    starts = greatest_levels(bound, targets, largest=family.largest)
+    starts = np.where(starts >= LEAST_LEVEL, starts, 1.0)
     memory: dict[float, float] = {}
 
     def risk(level: float) -> float:
@@ -118,30 +127,59 @@ def _search(
         return memory[level]
 
     if family.monotone:
-        found = [_bisected(risk, t, largest=family.largest) for t in targets.tolist()]
+        found = [
+            _bisected(risk, goal, largest=family.largest, start=start)
+            for goal, start in zip(targets.tolist(), starts.tolist(), strict=True)
+        ]
         return np.array(found), "bisection of the exact engine", None
     found = [_scanned(risk, t, last=largest) for t in targets.tolist()]
     return np.array(found), "scan of the exact engine", None
 
 
 def _bisected(
-    risk: Callable[[float], float], target: float, *, largest: float
+    risk: Callable[[float], float], target: float, *, largest: float, start: float = 1.0
 ) -> float:
     """Return a level at which the risk is within the target, close to the largest."""
-    low, high = 0.0, 1.0
-    while risk(high) <= target:
-        low, high = high, 2.0 * high
-        if high > largest:
+    low, high = 0.0, min(start, largest)
+    while (found := risk(high)) <= target:
+        if (low := high) >= largest:
             return low
+        reach = target / found if found > 0 else np.inf
+        high = min(largest, high * min(max(1.25 * reach, 1.25), 16.0))
     while low == 0.0:
         if risk(middle := high / 2.0) <= target:
             low = middle
         elif (high := middle) < LEAST_LEVEL:
             return 0.0
-    while high - low > _CLOSE * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if risk(middle) <= target else (low, middle)
-    return low
+    return _narrowed(risk, target, low, high)
+
+
+def _narrowed(
+    risk: Callable[[float], float], target: float, low: float, high: float
+) -> float:
+    """Raise `low`, which fits, towards `high`, which does not, by Brent's method.
+
+    In logarithms, ending as soon as the risk is a little below the target; the greatest
+    level that was seen to fit is returned.
+    """
+    from scipy.optimize import brentq
+
+    best = low
+
+    def miss(place: float) -> float:
+        nonlocal best
+        level = high if place == 1.0 else low * (high / low) ** place
+        found = _excess(risk(level), target)
+        if found <= 0.0:
+            best = max(best, level)
+        return 0.0 if -2.0 * _NEAR <= found <= 0.0 else found + _NEAR
+
+    brentq(miss, 0.0, 1.0, xtol=_CLOSE)
+    return best
+
+
+def _excess(risk: float, target: float) -> float:
+    return math.log(max(risk / target, 1e-300))
 
 
 def _scanned(risk: Callable[[float], float], target: float, *, last: bool) -> float:
@@ -152,15 +190,13 @@ def _scanned(risk: Callable[[float], float], target: float, *, last: bool) -> fl
         return float(grid[-1])
     stop = int(len(fits) - np.argmax(fits[::-1]) if last else np.argmin(fits))
     if stop == 0 or not fits[stop - 1]:
-        return _bisected(risk, target, largest=float(grid[0]))
+        # Nothing on the grid fits, or its first level does not: look below it only.
+        first = float(grid[0])
+        return _bisected(risk, target, largest=first, start=first)
     low = float(grid[stop - 1])
     if stop == len(grid):
         return low
-    high = float(grid[stop])
-    while high - low > _CLOSE * high:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if risk(middle) <= target else (low, middle)
-    return low
+    return _narrowed(risk, target, low, float(grid[stop]))
 
 
 def _settled(
@@ -193,10 +229,12 @@ def _require_reached(
     missed = values <= 0.0 if family.rises else values == math.inf
     if missed.any():
         least = family.least(curve)
+        noise = "smallest" if family.rises else "largest"
+        out = "lower delta" if family.delta else "raise the target"
         raise InfeasibleTarget(
             f"advantage must be greater than {least:.3g}, what {family.name} has at "
-            f"the smallest {family.parameter}, got {targets[missed].min():.3g}; lower "
-            "delta or choose another family.",
+            f"the {noise} {family.parameter} that is evaluated, got "
+            f"{targets[missed].min():.3g}; {out} or choose another family.",
             least=least,
         )
 

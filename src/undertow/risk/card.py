@@ -110,12 +110,14 @@ class RiskCard(_Shown):
 def points(advantage: float) -> str:
     """Return an advantage in percentage points with one digit, rounded up.
 
+    A float is read as the decimal it is written as.
+
     Examples
     --------
-    >>> points(0.0501), points(0.0)
-    ('5.1', '0.0')
+    >>> points(0.05), points(0.0501), points(0.0)
+    ('5.0', '5.1', '0.0')
     """
-    exact = Decimal(advantage) * 100
+    exact = Decimal(repr(float(advantage))) * 100
     return str(exact.quantize(Decimal("0.1"), rounding=ROUND_CEILING))
 
 
@@ -225,17 +227,19 @@ def _participation(
 
 
 def _sentence(found: Risk, threat: Threat, what: str) -> str:
+    aim, kinds = _aim(threat.success.summary, what), len(np.unique(threat.labels))
     if found.value == 0.0:
-        return f"Taking part does not help anybody to guess a person's {what}."
+        return f"Taking part does not help this attacker to guess a person's {aim}."
     gain = ("" if found.tight is True else "at most ") + points(found.value)
-    if len(np.unique(threat.labels)) == len(threat.prior):
+    if kinds == len(threat.prior):
         return (
             f"Somebody who knows a person's {what} says 'took part' {gain} points more "
             "often if they did than if they did not."
         )
+    knower = f" by somebody who knows {threat.knowledge.summary}" if kinds > 1 else ""
     return (
-        f"A person's {_aim(threat.success.summary, what)} can be guessed {gain} points "
-        "more often because they took part."
+        f"A person's {aim} can be guessed{knower} {gain} points more often because "
+        "they took part."
     )
 
 
@@ -293,7 +297,7 @@ def _thresholds(threat: Threat, etas: Sequence[float] | None) -> Sequence[float]
     numbers = [
         float(record)
         for record in threat.support
-        if isinstance(record, int | float) and not isinstance(record, bool)
+        if isinstance(record, int | float | np.number) and not isinstance(record, bool)
     ]
     if len(numbers) < len(threat.prior):
         return ()

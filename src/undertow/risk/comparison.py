@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from undertow.privacy.result import _Shown
 from undertow.risk.calibrate import RiskCalibration, calibrate
 from undertow.risk.families.base import Family
@@ -80,11 +82,13 @@ def compare(
     >>> [(row.family, row.shown) for row in table.rows]
     [('grr', '0.8109'), ('oue', '1.1593')]
     """
+    if np.ndim(advantage):
+        raise TypeError(f"advantage must be one number, got {advantage!r}.")
     rows = [
         calibrate(
             family,
             threat,
-            advantage=float(advantage),
+            advantage=advantage,
             alternatives=False,
             users=users,
             confidence=confidence,

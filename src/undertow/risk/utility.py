@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -131,8 +132,9 @@ def utility_at(
     check_positive(parameter, family.parameter)
     mechanism = family.mechanism(parameter, structure=structure)
     if isinstance(mechanism, LocalProtocol):
-        share = 1.0 / family.records
-        variance = float(frequency_variance(mechanism, share, reports=count))
+        share, variance = 1.0 / family.records, math.inf
+        if mechanism.keep > mechanism.noise:  # else epsilon is too small to tell
+            variance = float(frequency_variance(mechanism, share, reports=count))
         return Utility(
             "deviation",
             math.sqrt(variance),
@@ -140,9 +142,16 @@ def utility_at(
             "reports",
         )
     if hasattr(mechanism, "accuracy"):
-        error = float(mechanism.accuracy(1.0 - sure))
+        error = _error(mechanism, 1.0 - sure)
         return Utility("error", error, f"error at most this in {sure:.4g} of answers")
     return None
+
+
+def _error(mechanism: Any, beta: float) -> float:
+    try:
+        return float(mechanism.accuracy(beta))
+    except OverflowError:  # more noise than a float holds
+        return math.inf
 
 
 def utility_at_equal_risk(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from undertow._numeric import inflate
 from undertow._validate import check_count, check_non_negative
-from undertow.errors import NotApplicable
+from undertow.errors import AssumptionError, NotApplicable
 from undertow.privacy.result import _Shown
 from undertow.risk.channel import Channel, as_channel
 from undertow.risk.exact import advantage
@@ -47,7 +47,8 @@ class WorstPrior(_Shown):
     Parameters
     ----------
     value : float
-        Advantage under `prior`: the worst case is at least this.
+        Advantage under `prior`, to the accuracy of the exact engine: the worst case is
+        at least this.
     prior : Prior
         Where it is attained.
     two_point, uniform : float
@@ -107,7 +108,7 @@ def worst_prior(
         Of the threat; exact success and no knowledge by default.
     epsilon : float, optional
         A proved pure-DP parameter for replacing a record; by default the one that the
-        law itself has.
+        law itself has, and never less.
     starts : int
         Random priors to start from, besides the uniform and two-point ones.
     rng : numpy.random.Generator or int
@@ -119,15 +120,21 @@ def worst_prior(
         A prior with its exact advantage, a lower value of the worst case; and the caps
         :math:`\tanh(\varepsilon/4)`, :math:`\mathrm{TV}(1-1/m)` and TV.
 
+    Raises
+    ------
+    AssumptionError
+        If the law itself contradicts `epsilon`.
+
     Notes
     -----
-    All pairs are ranked by total variation; two equally likely records that no guess
-    hits together have half of it. From there, from the uniform prior and from random
-    ones the search climbs by exponentiated gradient: for a fixed attack the advantage
-    is quadratic in the prior, and the best attack of the moment gives the direction. A
-    real output is cut into bins for the climb, which can only lower it; every value
-    returned is recomputed by the exact engine. Not a certificate: the two-point prior
-    that the source suggests (end of Section 5.2) is not the worst in general.
+    All pairs are ranked by their advantage as two equally likely records: half their
+    total variation where guesses tell them apart, else a quarter or nothing. From
+    there, from the uniform prior and from random ones the search climbs by
+    exponentiated gradient: for a fixed attack the advantage is quadratic in the prior,
+    and the best attack of the moment gives the direction. A real output is cut into
+    bins for the climb, which can only lower it; every value returned is recomputed by
+    the exact engine. Not a certificate: the two-point prior that the source suggests
+    (end of Section 5.2) is not the worst in general.
 
     Examples
     --------
@@ -146,23 +153,29 @@ def worst_prior(
 
     scalar = as_scalar(source, support)
     table = _table(source, support) if scalar is None else _binned(scalar)
-    search = _Search(table, rule.matrix(support), known.labels(support))
-    seeds = _seeds(table, check_count(starts, "starts", minimum=0), rng)
+    hits, labels = rule.matrix(support), known.labels(support)
+    distances = _variations(table)
+    caps = _caps(scalar, table, float(distances.max()), epsilon)
+    search = _Search(table, hits, labels)
+    pairs = distances * _pair_shares(hits, labels)
+    seeds = _seeds(pairs, check_count(starts, "starts", minimum=0), rng)
 
     def measure(pmf: Floats) -> float:
-        return advantage(source, Threat(Prior(support, pmf), rule, known)).value
+        found = advantage(source, Threat(Prior(support, pmf), rule, known)).value
+        return min(found, *caps.values())  # the engine rounds up, by 1e-9 for Gaussians
 
     measured = [measure(pmf) for pmf in seeds]
     climbed = [search.climb(pmf) for pmf in seeds]
     best = max(climbed, key=search.value)
-    candidates = [best, _pruned(best), *seeds[: 1 + _PAIRS]]
+    kept = np.where(best < 1e-3 * best.max(), 0.0, best)
+    candidates = [best, kept / kept.sum(), *seeds[: 1 + _PAIRS]]
     top = max(candidates, key=measure)
     return WorstPrior(
         measure(top),
         Prior(support, top),
         max(m for m, p in zip(measured, seeds, strict=True) if (p > 0).sum() == 2),
         measured[0],
-        _caps(scalar, table, epsilon),
+        caps,
         len(seeds),
     )
 
@@ -244,17 +257,29 @@ def _binned(scalar: ScalarChannel) -> Floats:
     return np.diff(np.concatenate([ends, below, ends + 1.0], axis=1), axis=1).clip(0.0)
 
 
-def _seeds(table: Floats, starts: int, rng: np.random.Generator | int) -> list[Floats]:
+def _pair_shares(hits: NDArray[np.bool_], labels: NDArray[np.intp]) -> Floats:
+    """Return the share of its total variation that each equally likely pair has."""
+    # A quarter for each record that a guess misses; in one fibre, hitting the other.
+    table = hits.astype(np.float64)
+    alone = ((table.T @ (1.0 - table)) > 0).astype(np.float64)  # hit x and miss y
+    missed = np.logical_not(hits.all(axis=0)).astype(np.float64)
+    apart = labels[:, None] != labels
+    share = np.where(apart, np.add.outer(missed, missed), alone + alone.T)
+    np.fill_diagonal(share, 0.0)
+    return np.asarray(share / 4.0)
+
+
+def _seeds(pairs: Floats, starts: int, rng: np.random.Generator | int) -> list[Floats]:
     """Return the uniform prior, the best pairs, scattered sets and random priors."""
-    size, source = len(table), np.random.default_rng(rng)
+    size, source = len(pairs), np.random.default_rng(rng)
     first, second = np.triu_indices(size, 1)
-    spread = _variations(table)[first, second]
+    spread = pairs[first, second]
     seeds = [np.full(size, 1.0 / size)]
     for pair in np.argsort(-spread, kind="stable")[:_PAIRS]:
         pmf = np.zeros(size)
         pmf[[first[pair], second[pair]]] = 0.5
         seeds.append(pmf)
-    seeds += _scattered(_variations(table), np.flatnonzero(seeds[1]).tolist())
+    seeds += _scattered(pairs, np.flatnonzero(seeds[1]).tolist())
     seeds += [source.dirichlet(np.full(size, 0.5)) for _ in range(starts)]
     return seeds
 
@@ -276,31 +301,30 @@ def _variations(table: Floats) -> Floats:
     return np.array([np.abs(table - row).sum(axis=1) / 2.0 for row in table])
 
 
-def _pruned(pmf: Floats) -> Floats:
-    kept = np.where(pmf < 1e-3 * pmf.max(), 0.0, pmf)
-    return np.asarray(kept / kept.sum())
-
-
 def _caps(
-    scalar: ScalarChannel | None, table: Floats, epsilon: float | None
+    scalar: ScalarChannel | None, table: Floats, reach: float, epsilon: float | None
 ) -> dict[str, float]:
-    size = len(table)
+    level, plain = _level(table), True
     if scalar is not None:
-        variation, level = _scalar_caps(scalar)
-    else:
-        variation = float(_variations(table).max())
-        level = _level(table)
+        (reach, level), plain = _scalar_caps(scalar), scalar.law.kind == "plain"
     if epsilon is not None:
-        level = min(level, check_non_negative(epsilon, "epsilon"))
-    caps = {"total variation": inflate(variation, _MARGIN)}
-    caps["total variation times 1 - 1/m"] = inflate(
-        variation * (size - 1) / size, _MARGIN
-    )
-    if level < math.inf:
-        caps["prior-free cap tanh(epsilon/4)"] = inflate(
-            math.tanh(level / 4.0), _MARGIN
-        )
-    return caps
+        claim = check_non_negative(epsilon, "epsilon")
+        # Beyond 700 a table may hold zeros that are not.
+        if plain and claim < min(level * (1.0 - 2e-9), 700.0):
+            raise AssumptionError(
+                f"epsilon must be at least {level:.6g}, the parameter of the law "
+                f"itself, got {epsilon}."
+            )
+        level = min(level, claim)
+    share = (len(table) - 1) / len(table)
+    caps = {
+        "total variation": reach,
+        "total variation times 1 - 1/m": reach * share,
+        "prior-free cap tanh(epsilon/4)": math.tanh(level / 4.0),
+    }
+    if level == math.inf:
+        del caps["prior-free cap tanh(epsilon/4)"]
+    return {name: inflate(value, _MARGIN) for name, value in caps.items()}
 
 
 def _level(table: Floats) -> float:

@@ -224,7 +224,7 @@ def _grr_checks() -> list[Check]:
             erratum=wrong,
         ),
         compare(
-            "ε of GRR for RAD 0.1, m = 100, corrected",
+            "corrected level of GRR for RAD 0.1, 100 records",
             math.log((1 + 99 * 10 / 99) / (1 - 10 / 99)),
             hundred,
             tolerance=1e-9,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from undertow.errors import NotApplicable
+from undertow.errors import AssumptionError, NotApplicable
 from undertow.mechanisms import (
     ClampedMechanism,
     GaussianMechanism,
@@ -101,10 +101,11 @@ def test_a_stated_epsilon_sharpens_the_cap():
     assert free.caps["prior-free cap tanh(epsilon/4)"] == pytest.approx(
         math.tanh(math.log(7 / 3) / 4), rel=1e-6
     )
-    told = worst_prior(table, 2, epsilon=0.5)
-    assert told.caps["prior-free cap tanh(epsilon/4)"] == pytest.approx(
-        math.tanh(0.125)
-    )
+    with pytest.raises(AssumptionError, match=r"at least 0\.847298"):
+        worst_prior(table, 2, epsilon=0.5)
+    kept = TruncatedMechanism(LaplaceMechanism(1), 0, 1)
+    told = worst_prior(kept, [0.0, 1.0], epsilon=2)
+    assert told.caps["prior-free cap tanh(epsilon/4)"] == pytest.approx(math.tanh(0.5))
 
 
 def test_an_output_that_excludes_a_record_has_no_epsilon():

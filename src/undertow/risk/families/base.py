@@ -161,6 +161,10 @@ class Family(ABC):
         """Return the parameter of each level, rounded to the private side."""
         return levels
 
+    def supremum(self, threat: Threat) -> float:
+        """Return what the risk never passes, however large the level."""
+        return threat.ceiling
+
     def least(self, curve: Curve) -> float:
         """Return the risk below which no parameter leads, or no digits are left."""
         if not curve.searched:
@@ -199,6 +203,8 @@ class Family(ABC):
         """
         check_positive(parameter, self.parameter)
         self.require_match(threat)
+        if structure is not None:
+            self._check_structure(parameter, structure)
         curve = self.curve(threat)
         if curve is None:
             source = self.source(self.level(parameter), threat)
@@ -248,6 +254,13 @@ class Family(ABC):
                 f"threat must have the {self.records} records of {self.name}, got "
                 f"{len(threat.prior)}."
             )
+
+    def _check_structure(self, parameter: float, structure: int) -> None:
+        if not self.structural:
+            raise ValueError(
+                f"structure must be None for {self.name}, got {structure!r}."
+            )
+        self.mechanism(parameter, structure=structure)  # refuses what cannot be
 
     def __repr__(self) -> str:
         return f"<Family {self.name}: {self.records} records, by {self.parameter}>"
@@ -329,15 +342,9 @@ def _false_position(curve: Curve, targets: Floats, low: Floats, high: Floats) ->
         # An end that stays twice counts half, so that it moves next time.
         above[todo] = np.where(fits & (side[todo] > 0), g / 2.0, g)
         below[todo] = np.where(~fits & (side[todo] < 0), f / 2.0, f)
-        low[todo], below[todo] = (
-            _moved(fits, middle, a),
-            _moved(fits, value, below[todo]),
-        )
-        high[todo] = _moved(~fits, middle, b)
-        above[todo] = _moved(~fits, value, above[todo])
+        low[todo] = np.where(fits, middle, a)
+        below[todo] = np.where(fits, value, below[todo])
+        high[todo] = np.where(fits, b, middle)
+        above[todo] = np.where(fits, above[todo], value)
         side[todo] = np.where(fits, 1.0, -1.0)
     return np.asarray(np.exp(low) * (1.0 - 4e-16))
-
-
-def _moved(where: NDArray[np.bool_], new: Floats, old: Floats) -> Floats:
-    return np.where(where, new, old)

@@ -17,8 +17,7 @@ from undertow.mechanisms.local import (
     SummationHistogram,
 )
 from undertow.mechanisms.local.base import read_categories
-from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.exact import advantage
+from undertow.risk.channel import Channel
 from undertow.risk.families.base import (
     CELLS,
     Curve,
@@ -27,6 +26,7 @@ from undertow.risk.families.base import (
     closed_view,
     uniform_prior,
 )
+from undertow.risk.families.identity import identity_advantage
 from undertow.risk.threat import Threat
 
 __all__ = [
@@ -42,8 +42,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 HASH_UNCHECKED = "the hash is ideal: independent uniform buckets"
-# Records up to which a table of reports, and the identity in blocks, are listed.
-_TABLE, _IDENTITY = 500, 20_000
+# Records up to which a table of reports is listed.
+_TABLE = 500
+# Numbers added up in a row by a running sum.
+_ROW = 1024
 
 
 def bit_sums(threat: Threat, noise: Floats, *, full: bool) -> Floats:
@@ -60,8 +62,8 @@ def bit_sums(threat: Threat, noise: Floats, *, full: bool) -> Floats:
     if uniform_prior(threat):
         return (size - 1) / size * _inverse_means(size - 1, noise)
     pi = np.sort(threat.prior.pmf)
-    below = np.concatenate([[0.0], np.cumsum(pi)[:-1]])
-    above = np.concatenate([np.cumsum(pi[::-1])[::-1][1:], [0.0]])
+    below = np.concatenate([[0.0], _running(pi)[:-1]])
+    above = np.concatenate([_running(pi[::-1])[::-1][1:], [0.0]])
     later = np.arange(size - 1, -1, -1) - 1.0
     sums = np.empty(noise.shape)
     step = max(1, CELLS // size)
@@ -72,6 +74,16 @@ def bit_sums(threat: Threat, noise: Floats, *, full: bool) -> Floats:
             weights @ (pi * below)
         )
     return sums
+
+
+def _running(values: Floats) -> Floats:
+    """Return the sums up to each place, by rows: plain ones drift over a million."""
+    rows = -(-len(values) // _ROW)
+    table = np.zeros(rows * _ROW)
+    table[: len(values)] = values
+    table = np.cumsum(table.reshape(rows, _ROW), axis=1)
+    table[1:] += np.cumsum(table[:-1, -1])[:, None]
+    return np.asarray(table.reshape(-1)[: len(values)])
 
 
 def _inverse_means(count: int, rate: Floats) -> Floats:
@@ -110,11 +122,9 @@ class ResponseFamily(LocalFamily):
             -np.expm1(-levels) / (1.0 + (self.records - 1) * np.exp(-levels))
         )
 
-    def curve(self, threat: Threat) -> Curve | None:
+    def curve(self, threat: Threat) -> Curve:
         """Return the closed form: every prior, success rule and knowledge."""
         room = self._room(threat)
-        if room is None:
-            return None
 
         def inverse(targets: Floats) -> Floats:
             share = targets / room
@@ -135,20 +145,10 @@ class ResponseFamily(LocalFamily):
         np.fill_diagonal(laws, 1.0)
         return Channel(laws / laws.sum(axis=1, keepdims=True), threat.support)
 
-    def _room(self, threat: Threat) -> float | None:
+    def _room(self, threat: Threat) -> float:
         if closed_view(threat) is not None:
             return threat.ceiling
-        if self.records > _IDENTITY:
-            return None
-        size = self.records
-        identity = ChannelStream(
-            lambda: (
-                np.eye(size, min(256, size - start), -start)
-                for start in range(0, size, 256)
-            ),
-            size,
-        )
-        return advantage(identity, threat).value
+        return identity_advantage(threat)
 
 
 class SummationFamily(LocalFamily):

@@ -13,12 +13,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, erfinv, log_ndtr
+from scipy.special import erf, erfcx, erfinv, ndtr
 
 from undertow._numeric import nudge_up
 from undertow._validate import check_choice, check_positive, check_probability
 from undertow.errors import AssumptionError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
+from undertow.privacy.exact import round_up
 from undertow.privacy.gaussian import gaussian_sigma
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.risk.families.base import (
@@ -29,6 +30,7 @@ from undertow.risk.families.base import (
     closed_view,
     uniform_prior,
 )
+from undertow.risk.families.identity import answers_advantage
 from undertow.risk.threat import Threat
 
 __all__ = [
@@ -41,10 +43,12 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-# The level lies this share below what was solved for, so that noise computed from
-# epsilon by another rounding stays on the private side.
+# The level lies this share below what was solved for, for noise rounded otherwise.
 _GUARD = 1e-12
 _ROOT8 = math.sqrt(8.0)
+_ROOT2 = math.sqrt(2.0)
+# Rounding of a ratio of two tails.
+_UNITS = 16.0 * 2.0**-53
 
 
 class AdditiveFamily(Family):
@@ -84,13 +88,14 @@ class AdditiveFamily(Family):
         name: str | None = None,
     ) -> None:
         self.answers = _read_answers(answers)
-        reach = float(self.answers.max() - self.answers.min())
+        span = Fraction(self.answers.max()) - Fraction(self.answers.min())
+        reach = round_up(span)
         self.sensitivity = check_positive(
             reach if sensitivity is None else sensitivity, "sensitivity"
         )
-        if self.sensitivity < reach:
+        if self.sensitivity < span:
             raise AssumptionError(
-                f"sensitivity must be at least the range {reach:g} of the answers, got "
+                f"sensitivity must be at least the range {reach!r} of the answers, got "
                 f"{sensitivity}; a replaced record moves the answer that far."
             )
         self.name, self.kind, self.parameter = name or kind, kind, parameter
@@ -166,6 +171,10 @@ class AdditiveFamily(Family):
             f"thesis, {law}, for any gaps",
             inverse=inverse if single else None,
         )
+
+    def supremum(self, threat: Threat) -> float:
+        """Return the risk of the answers without noise, which noise only lowers."""
+        return answers_advantage(self.answers, threat)
 
     def source(self, level: float, threat: Threat) -> Any:
         """Return the one-dimensional channel that the exact engine reads."""
@@ -264,7 +273,9 @@ def gaussian(
             "delta must be given for epsilon and only then, got "
             f"{delta!r} with parameter {parameter!r}."
         )
-    lost = 0.0 if delta is None else check_probability(delta, "delta")
+    lost = (
+        0.0 if delta is None else check_probability(delta, "delta", open_interval=True)
+    )
     return AdditiveFamily(
         answers,
         kind="gaussian",
@@ -279,8 +290,7 @@ def laplace_sum(
 ) -> AdditiveFamily:
     """Return Laplace noise on a sum of integers from `low` to `high`.
 
-    Only the target's own term varies, so the answers are the integers themselves and
-    the sensitivity is their range.
+    Only the target's own term varies: the answers are the integers themselves.
     """
     family = laplace(_integers(low, high), parameter=parameter)
     family.name = "laplace-sum"
@@ -301,19 +311,23 @@ def gaussian_sum(
 
 
 def _epsilons(mu: Floats, delta: float) -> Floats:
-    """Return the least epsilon of each mu at a delta, rounded down; 0 if none."""
+    """Return the least epsilon of each mu at a delta, rounded down; 0 if none.
 
-    def lost(epsilon: Floats) -> Floats:
-        upper = log_ndtr(mu / 2.0 - epsilon / mu)
-        lower = epsilon + log_ndtr(-mu / 2.0 - epsilon / mu)
-        return np.asarray(-np.exp(upper) * np.expm1(np.minimum(lower - upper, 0.0)))
+    With y = epsilon/mu and x = y - mu/2, delta is P(Z > x)(1 - h(x + mu)/h(x)), h being
+    tail over density; its rounding is taken off, so that no noise is too small.
+    """
 
-    low, high = np.zeros(mu.shape), mu * mu / 2.0 + mu * 40.0
+    def lost(y: Floats) -> Floats:
+        x = y - mu / 2.0
+        ratio = erfcx((y + mu / 2.0) / _ROOT2) / erfcx(x / _ROOT2)
+        return np.asarray(ndtr(-x) * (1.0 - ratio - _UNITS))
+
+    low, high = np.zeros(mu.shape), mu / 2.0 + 40.0
     for _ in range(100):
         middle = (low + high) / 2.0
         over = lost(middle) > delta
         low, high = np.where(over, middle, low), np.where(over, high, middle)
-    return np.asarray(low * (1.0 - 1e-10))
+    return np.asarray(mu * low * (1.0 - 1e-10))
 
 
 def _read_answers(answers: ArrayLike) -> Floats:

@@ -9,31 +9,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import combinations
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.errors import NotApplicable
 from undertow.mechanisms.local import (
     LocalHashing,
     OptimizedHashing,
     SubsetSelection,
-    subset_advantage,
     subset_size,
 )
 from undertow.mechanisms.local.base import read_categories
-from undertow.risk.channel import Channel
-from undertow.risk.exact import advantage
 from undertow.risk.families.base import (
-    CELLS,
+    LARGEST_LEVEL,
     Curve,
     Family,
     Structure,
     closed_view,
-    uniform_prior,
 )
+from undertow.risk.families.identity import SubsetWeights
 from undertow.risk.families.local import HASH_UNCHECKED, bit_sums
 from undertow.risk.threat import Threat
 
@@ -44,8 +39,8 @@ Weights = Callable[[NDArray[Any]], Floats]
 
 # Largest level of optimised hashing: its buckets would be too many beyond.
 _HASH_LEVEL = 21.0
-# Records up to which all subsets are listed, and all sizes scanned for a skew prior.
-_LISTED, _SCANNED = 12, 5_000
+# Records up to which all subsets are listed.
+_LISTED = 12
 # A calibrated level stays this share below what was solved for.
 _GUARD = 1e-9
 
@@ -81,11 +76,14 @@ class SubsetFamily(Family):
 
     def curve(self, threat: Threat) -> Curve | None:
         """Return the closed form; all subsets are listed for few categories."""
-        if closed_view(threat) is None and self.records > _LISTED:
-            return None
+        weights, limit = SubsetWeights(self.records, threat), threat.ceiling
+        if closed_view(threat) is None:
+            if self.records > _LISTED:
+                return None
+            limit = self._largest(weights)
         return self._curve(
-            _SubsetWeights(self.records, threat),
-            threat.ceiling,
+            weights,
+            limit,
             theorem="Local protocols, Proposition 3 (thesis, Example 5.6)",
         )
 
@@ -107,14 +105,7 @@ class SubsetFamily(Family):
             return self._factor(levels, sizes) * weights(sizes)
 
         def solve(targets: Floats, largest: bool) -> tuple[Floats, Structure]:
-            sizes = np.arange(max(1, self.records // 2), 0, -1)
-            table, step = weights(sizes), max(1, CELLS // len(sizes))
-            parts = [
-                self._scan(targets[start : start + step], sizes, table, largest)
-                for start in range(0, len(targets), step)
-            ]
-            levels, found = zip(*parts, strict=True)
-            return np.concatenate(levels), np.concatenate(found)
+            return (self._last if largest else self._first)(targets, weights)
 
         return Curve(
             values,
@@ -122,29 +113,59 @@ class SubsetFamily(Family):
             theorem,
             exact=not reason,
             solve=solve,
-            reason=reason or "closed form, scanned between breakpoints",
+            reason=reason or "closed form between breakpoints",
             unchecked=("the stated subset size is deployed",),
         )
 
-    def _scan(
-        self, targets: Floats, sizes: Structure, weights: Floats, largest: bool
-    ) -> tuple[Floats, Structure]:
-        """Find the range of one size that holds each target's level."""
-        m = self.records
-        share = np.minimum(targets[:, None] / weights, 1.0)
+    def _largest(self, weights: Weights) -> float:
+        """Return the supremum over all levels: the largest end of a range."""
+        sizes = np.arange(max(1, self.records // 2), 0, -1)
+        ends = np.append(np.log((self.records - sizes[:-1]) / sizes[:-1]), np.inf)
+        return float((self._factor(ends, sizes) * weights(sizes)).max())
+
+    def _first(self, targets: Floats, weights: Weights) -> tuple[Floats, Structure]:
+        """Bisect for the first range that ends above each target: the safe level."""
+        m, most = self.records, max(1, self.records // 2)
+        low, high = np.ones(targets.shape, np.int64), np.full(targets.shape, most + 1)
+        while (high - low > 1).any():  # `low` ends above its target, `high` does not
+            middle = (low + high) // 2
+            # The floor rule keeps a size a little longer than its range.
+            late = np.log(m / (middle - _GUARD) - 1.0)
+            over = self._factor(late, middle) * weights(middle) > targets
+            low, high = np.where(over, middle, low), np.where(over, high, middle)
+        solved, start = self._solved(targets, low, weights), self._end(low + 1)
+        # The range may begin above the target: then stop at its beginning.
+        jump = (low < most) & (start > 0.0) & (solved < start)
+        level = np.where(jump, start, np.minimum(solved, self._end(low)))
+        return level * (1.0 - _GUARD), np.where(jump, low + 1, low)
+
+    def _last(self, targets: Floats, weights: Weights) -> tuple[Floats, Structure]:
+        """Scan for the last range that begins within each target."""
+        sizes = np.arange(1, max(1, self.records // 2) + 1)
+        table, starts = weights(sizes), self._end(sizes + 1)
+        starts[-1] = 0.0
+        level, found = np.empty(targets.shape), np.empty(targets.shape, np.int64)
+        for place, target in enumerate(targets.tolist()):
+            solved = self._solved(np.full(sizes.shape, target), sizes, lambda _: table)
+            first = int(np.argmax((solved >= starts) | (starts <= 0.0)))
+            level[place] = min(solved[first], self._end(sizes)[first])
+            found[place] = sizes[first]
+        return level * (1.0 - _GUARD), found
+
+    def _solved(self, targets: Floats, sizes: Structure, weights: Weights) -> Floats:
+        """Return the level at which sets of a size have each risk; infinite if none."""
         with np.errstate(divide="ignore"):
-            solved = np.log1p(share * (m - sizes) / sizes) - np.log1p(-share)
-        ends = np.append(np.log((m - sizes[:-1]) / sizes[:-1]), np.inf)
-        starts = np.concatenate([[0.0], ends[:-1]])
-        within = (solved >= starts) | (starts == 0.0)
-        rows = np.arange(len(targets))
-        if largest:
-            place = len(sizes) - 1 - np.argmax(within[:, ::-1], axis=1)
-        else:
-            stop = np.argmax((solved < ends) | (ends == np.inf), axis=1)
-            place = np.where(within[rows, stop], stop, stop - 1)
-        level = np.minimum(solved[rows, place], ends[place])
-        return level * (1.0 - _GUARD), sizes[place]
+            share = np.minimum(targets / weights(sizes), 1.0)
+            odds = (self.records - sizes) / sizes
+            return np.asarray(np.log1p(share * odds) - np.log1p(-share))
+
+    def _end(self, sizes: Structure) -> Floats:
+        """Return the last level of each size; of half the records, its rounding."""
+        m, inner = self.records, np.maximum(sizes, 2)
+        end = np.log(np.maximum(m - inner, 1) / inner)
+        guarded = np.log(m / (inner - _GUARD) - 1.0) if m > 3 else end
+        end = np.where(2 * inner == m, guarded, end)
+        return np.where(sizes == 1, LARGEST_LEVEL, end)
 
     def _factor(self, levels: Floats, sizes: Structure) -> Floats:
         """Return (pm - w)/(m - w)."""
@@ -157,46 +178,6 @@ class SubsetFamily(Family):
             return structure
         found = [subset_size(self.records, float(level)) for level in levels]
         return np.array(found, dtype=np.int64)
-
-
-class _SubsetWeights:
-    """The advantage against sets of each size that hold the truth for sure."""
-
-    def __init__(self, records: int, threat: Threat) -> None:
-        self._m, self._threat, self._view = records, threat, closed_view(threat)
-        self._known: dict[int, float] = {}
-
-    def __call__(self, sizes: Structure) -> Floats:
-        m = self._m
-        if self._view == "full":
-            return np.asarray((m - sizes) / (m - 1) * self._threat.ceiling)
-        if self._view == "none" and uniform_prior(self._threat):
-            return np.asarray((m - sizes) / (m * sizes))
-        if len(sizes) > 1 and m > _SCANNED:
-            raise NotApplicable(
-                f"a scan over subset sizes must have at most {_SCANNED} records for a "
-                f"prior that is not uniform, got {m}; use full knowledge, which is "
-                "never smaller, or another family."
-            )
-        return np.array([self._weight(int(size)) for size in sizes])
-
-    def _weight(self, size: int) -> float:
-        if size not in self._known:
-            self._known[size] = (
-                self._listed(size)
-                if self._view is None
-                else subset_advantage(
-                    self._m, math.inf, subset=size, prior=self._threat.prior.pmf
-                )
-            )
-        return self._known[size]
-
-    def _listed(self, size: int) -> float:
-        sets = list(combinations(range(self._m), size))
-        laws = np.zeros((self._m, len(sets)))
-        for column, members in enumerate(sets):
-            laws[list(members), column] = 1.0 / math.comb(self._m - 1, size - 1)
-        return advantage(Channel(laws, self._threat.support), self._threat).value
 
 
 class HashingFamily(Family):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count, check_positive
+from undertow.errors import AssumptionError
 from undertow.mechanisms import ExponentialMechanism
 from undertow.privacy.loss import Loss
 from undertow.risk.channel import Channel
@@ -85,6 +86,12 @@ def exponential(
     monotone_scores : bool
         Whether a change moves all scores the same way.
 
+    Raises
+    ------
+    AssumptionError
+        If the scores of two records differ by more than the sensitivity, or move both
+        ways although they are called monotone.
+
     Notes
     -----
     No smaller epsilon need be a post-processing of a larger one, so the risk is not
@@ -97,6 +104,7 @@ def exponential(
             f"records, got shape {table.shape}."
         )
     step = check_positive(sensitivity, "sensitivity")
+    _require_moves(table, step, monotone_scores)
 
     def mechanism(epsilon: float) -> ExponentialMechanism:
         return ExponentialMechanism(
@@ -114,6 +122,22 @@ def exponential(
         return Channel(laws / laws.sum(axis=1, keepdims=True))
 
     return FiniteFamily(channel, len(table), name="exponential", mechanism=mechanism)
+
+
+def _require_moves(table: Floats, step: float, monotone: bool) -> None:
+    """Refuse a claim about neighbours that the records themselves contradict."""
+    moved = float(np.ptp(table, axis=0).max())
+    if moved > step * (1.0 + 1e-12):
+        raise AssumptionError(
+            f"sensitivity must be at least {moved!r}, by which replacing a record "
+            f"moves a score, got {step}."
+        )
+    ranked = table[np.argsort(table.sum(axis=1), kind="stable")]
+    if monotone and (np.diff(ranked, axis=0) < -1e-12 * step).any():
+        raise AssumptionError(
+            "monotone_scores must be False: replacing a record moves some scores up "
+            "and others down."
+        )
 
 
 def finite(

@@ -21,6 +21,7 @@ from undertow.mechanisms.local import (
     ThresholdHistogram,
 )
 from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
 from undertow.risk.families.base import Curve, Structure, closed_view
 from undertow.risk.families.local import HASH_UNCHECKED, LocalFamily, bit_sums
 from undertow.risk.threat import Threat
@@ -89,6 +90,13 @@ class UnaryFamily(LocalFamily):
             "Local protocols, Proposition 2 (thesis, Example 5.5)",
             inverse=(lambda g: solve(g / room)) if full and solve is not None else None,
         )
+
+    def supremum(self, threat: Threat) -> float:
+        """Return the risk of the bits at infinite epsilon, which all others garble."""
+        source = self.source(np.inf, threat)
+        if source is None:
+            return self._limit * threat.ceiling
+        return advantage(source, threat).value
 
     def source(self, level: float, threat: Threat) -> Channel | None:
         """List all reports, for few categories."""
