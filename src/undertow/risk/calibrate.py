@@ -293,7 +293,7 @@ def _alternatives(
     routes: dict[str, Callable[[], Calibration]] = {
         "any mechanism, this threat": black_box,
         "any mechanism, any knowledge": lambda: calibrate_variation(
-            target, delta=lost, collision=kappa, sharpen=False
+            target, delta=lost, collision=kappa
         ),
         "any mechanism, any knowledge and prior": lambda: calibrate_variation(
             target, delta=lost

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.errors import NotApplicable
+from undertow.mechanisms.local import LocalProtocol
 from undertow.privacy.result import Bound, Witness
 from undertow.risk._sets import HitSets
 from undertow.risk.channel import Channel, ChannelStream, as_channel
@@ -79,8 +80,8 @@ def advantage(source: Any, threat: Threat) -> Risk:
     ----------
     source : Channel, ChannelStream, ScalarChannel or mechanism
         The law of everything that is released, for each record. A mechanism has
-        finitely many outputs, or is Laplace or Gaussian noise on records that are
-        numbers.
+        finitely many outputs, is Laplace or Gaussian noise on records that are
+        numbers, or is a local protocol whose categories are the records.
     threat : Threat
         Prior, success rule and knowledge.
 
@@ -125,6 +126,10 @@ def advantage(source: Any, threat: Threat) -> Risk:
     """
     from undertow.risk import scalar
 
+    if isinstance(source, LocalProtocol):
+        from undertow.risk.families.protocol import protocol_risk
+
+        return protocol_risk(source, threat)
     number = scalar.as_scalar(source, threat.support)
     if number is not None:
         return scalar.scalar_advantage(number, threat)
