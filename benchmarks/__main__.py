@@ -17,6 +17,7 @@ NAMES = (
     "bench_local",
     "bench_scalar",
     "bench_risk",
+    "bench_audit",
 )
 
 

@@ -1,8 +1,7 @@
-"""What the audit studies share: counts of repeated audits, reports, and their tables.
+"""What the audit studies share: counts of repeated audits, curves and tables.
 
 Uniform targets and a code that treats all values alike make the number of right guesses
-binomial. Markers are drawn from that law at the size of the sources; a smaller number
-of reports is drawn through the samplers, and has to agree with it.
+binomial; markers are drawn from that law, at the size of the sources.
 """
 
 from __future__ import annotations
@@ -10,19 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.audit import (
     epsilon_from_success,
     ldp_auditor_epsilon,
     success_epsilon,
 )
-from undertow.audit.faults import Fault
-from undertow.mechanisms import SimulatedSource
-from undertow.mechanisms.local import GeneralizedResponse, LocalProtocol
 from undertow.studies.base import Check, Curve, Inputs, Panel, Study, StudyResult
 
 __all__ = [
@@ -34,7 +30,6 @@ __all__ = [
     "UNIVERSES",
     "Audited",
     "Repeats",
-    "Sampled",
     "Target",
     "audit_result",
     "audited",
@@ -47,9 +42,6 @@ __all__ = [
     "identity_curve",
     "line",
     "markers",
-    "reports_check",
-    "sample_fault",
-    "sample_protocol",
     "trials_of",
 ]
 
@@ -64,12 +56,8 @@ REPEATS = 5
 _TRIALS_PER_RUN = 1000
 _PUBLISHED_TRIALS = 1_000_000
 _PRINTED_CEILING = 12.25
-_FALSE_ALARM = 1e-6
-# Cells of a support table held at a time, and values a subject is asked for.
-_CELLS, _ASKED = 1 << 21, 20
 
 Values = tuple[float, ...]
-Bools = NDArray[np.bool_]
 Inverse = Callable[["Target", int, int], float]
 
 
@@ -154,25 +142,6 @@ class Audited:
         return abs(self.audit.mean - claim) < abs(self.baseline.mean - claim)
 
 
-@dataclass(frozen=True)
-class Sampled:
-    """How often the attack was right on reports drawn through a sampler."""
-
-    target: Target
-    reports: int
-    right: int
-
-    @property
-    def likely(self) -> bool:
-        """Whether so many right guesses are no less likely than the false alarm."""
-        from scipy.stats import binom
-
-        s = self.target.success
-        low = binom.cdf(self.right, self.reports, s)
-        high = binom.sf(self.right - 1, self.reports, s)
-        return bool(min(low, high) > _FALSE_ALARM / 2)
-
-
 def trials_of(inputs: Inputs) -> int:
     """Return the trials of one audit: a million at the default of 1000 runs."""
     return _TRIALS_PER_RUN * inputs.runs
@@ -185,7 +154,7 @@ def black_box(target: Target, right: int, trials: int) -> float:
     --------
     >>> target = Target("GRR", 10, 3052, 0.878337)
     >>> round(black_box(target, 878_337, 10**6), 4)
-    9.9999
+    10.0
     """
     return epsilon_from_success(right / trials, target.categories)
 
@@ -225,74 +194,24 @@ def expected_baseline(target: Target, *, trials: int) -> float:
     """Return the mean of LDP-Auditor, its true positives at their expectation."""
     from scipy.stats import binom
 
-    law = binom(trials, target.mistake)
-    seen = np.arange(law.ppf(1e-9), law.ppf(1 - 1e-9) + 1)
+    law = (trials, target.mistake)
+    seen = np.arange(binom.ppf(1e-9, *law), binom.ppf(1 - 1e-9, *law) + 1)
+    # The log of a ratio: what the true positives lose is the same for all others.
     true = round(trials * target.success)
-    values = [
-        max(0.0, ldp_auditor_epsilon(true, int(false), trials=trials)) for false in seen
-    ]
-    return float(np.average(values, weights=law.pmf(seen)))
+    lost = _ceiling(0, trials) - ldp_auditor_epsilon(true, 0, trials=trials)
+    values = [max(0.0, _ceiling(int(false), trials) - lost) for false in seen]
+    return float(np.average(values, weights=binom.pmf(seen, *law)))
+
+
+@lru_cache(maxsize=4096)
+def _ceiling(false: int, trials: int) -> float:
+    return ldp_auditor_epsilon(trials, false, trials=trials)
 
 
 def certified(target: Target, *, trials: int) -> float:
     """Return what is certified at 99 % where the right guesses are as expected."""
     right = round(trials * target.success)
     return success_epsilon(right, trials, target.categories).value
-
-
-def sample_protocol(
-    target: Target, protocol: LocalProtocol, *, reports: int, rng: np.random.Generator
-) -> Sampled:
-    """Draw reports of uniform values, attack each, and count the right guesses."""
-    m = protocol.categories
-    step = _CELLS if isinstance(protocol, GeneralizedResponse) else max(1, _CELLS // m)
-    right = 0
-    for start in range(0, reports, step):
-        truths = rng.integers(m, size=min(step, reports - start))
-        drawn = protocol.sample(truths, source=SimulatedSource(rng)).values
-        right += int(_hits(protocol, drawn, truths, rng).sum())
-    return Sampled(target, reports, right)
-
-
-def sample_fault(
-    target: Target, fault: Fault, *, reports: int, rng: np.random.Generator
-) -> Sampled:
-    """Run broken code on 20 of its values, equally often, attack and count."""
-    each, right = max(1, reports // _ASKED), 0
-    step = max(1, _CELLS // target.categories)
-    for value in rng.integers(target.categories, size=_ASKED).tolist():
-        for start in range(0, each, step):
-            size = min(step, each - start)
-            drawn = np.asarray(fault.broken.subject.sample(value, size, rng=rng))
-            truths = np.full(size, value)
-            right += int(_hits(fault.reader, drawn, truths, rng).sum())
-    return Sampled(target, each * _ASKED, right)
-
-
-def _hits(reader: Any, reports: Any, truths: Any, rng: np.random.Generator) -> Bools:
-    """Draw whether a uniform element of the support of each report is the truth."""
-    if reader is None or isinstance(reader, GeneralizedResponse):
-        return np.asarray(reports == truths)
-    table = reader.support(reports)
-    sizes = table.sum(axis=1)
-    held = table[np.arange(len(truths)), truths]
-    chance = np.where(sizes > 0, held / np.maximum(sizes, 1), 1 / table.shape[1])
-    return np.asarray(rng.random(len(truths)) < chance)
-
-
-def reports_check(where: str, points: Sequence[Sampled]) -> Check:
-    """Return the check that sampled reports have the success of the closed form."""
-    good = all(p.likely for p in points)
-    sizes = sorted({p.reports for p in points})
-    span = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
-    return Check(
-        f"attacks on reports from the sampler succeed as the closed form says, {where}",
-        None,
-        "yes" if good else "no",
-        "match" if good else "differs",
-        f"{span} reports at each of {len(points)} levels, {sum(p.right for p in points)} "
-        "right guesses in all",
-    )
 
 
 def identity_curve(levels: Sequence[float]) -> Curve:
@@ -326,8 +245,12 @@ def baseline_curves(
 
 
 def compared(where: str, found: Sequence[Audited], *, note: str = "") -> Check:
-    """Return the check that the audit is nearer the claim than LDP-Auditor."""
-    worse = [f"{f.target.epsilon:g}" for f in found if not f.better]
+    """Return the check that the audit is nearer the claim than LDP-Auditor.
+
+    Levels at which no repetition has an estimate are left out.
+    """
+    seen = [f for f in found if f.audit.undefined < len(f.audit.values)]
+    worse = [f"{f.target.epsilon:g}" for f in seen if not f.better]
     return Check(
         f"the audit is nearer the true ε than LDP-Auditor, {where}",
         "at every ε",

@@ -1,5 +1,8 @@
 """All studies, in the order of their sources."""
 
+from undertow.studies.audit_bugs import AUDIT_BUGS
+from undertow.studies.audit_sauer import AUDIT_SAUER
+from undertow.studies.audit_thesis import AUDIT_THESIS
 from undertow.studies.master_bounds import MASTER_BOUNDS
 from undertow.studies.master_simulation import MASTER_SIMULATION
 from undertow.studies.master_utility import MASTER_UTILITY
@@ -30,6 +33,7 @@ STUDIES = (
     *RISK_IMPUTATION,
     *RISK_LAPLACE,
     *RISK_LOCAL,
+    *AUDIT_THESIS,
     *THESIS_BOUNDS,
     *THESIS_RESPONSE,
     *THESIS_GAUSSIAN,
@@ -44,5 +48,7 @@ STUDIES = (
     *SAUER_CORRELATION,
     *SAUER_GRAPH,
     *SAUER_GRAPH_WALKS,
+    *AUDIT_SAUER,
+    *AUDIT_BUGS,
 )
 """Every study, by source."""

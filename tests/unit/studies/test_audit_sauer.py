@@ -5,14 +5,23 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import numpy as np
 import pytest
 
 from undertow.audit.faults import missing_reset, raised_truth, whole_domain_lie
-from undertow.mechanisms.local import SubsetSelection
+from undertow.mechanisms.local import (
+    OptimizedHashing,
+    SubsetSelection,
+    SummationHistogram,
+    ThresholdHistogram,
+)
+from undertow.privacy import Pure
+from undertow.risk.bounds import uniform_guess_bound
 from undertow.studies import Inputs, StudyResult
 from undertow.studies.audit_bugs import AUDIT_BUGS, _positive, fault_target
 from undertow.studies.audit_claims import protocol_target
 from undertow.studies.audit_common import Target, certified, expected_baseline
+from undertow.studies.audit_reports import sample_protocol
 from undertow.studies.audit_sauer import AUDIT_SAUER
 from undertow.studies.base import Curve
 
@@ -197,6 +206,42 @@ def test_one_statement_alone_differs_without_being_wrong(name):
 )
 def test_so_many_statements_are_wrong(name, wrong):
     assert list(statuses(name).values()).count("erratum") == wrong
+
+
+def test_AE29_LDP_Auditor_still_grows_at_twelve():
+    levels = [float(e) for e in range(11, 20)]
+    for m in (3052, 5356):
+        targets = [protocol_target("GRR", m, e) for e in levels]
+        means = {t.epsilon: expected_baseline(t, trials=10**6) for t in targets}
+        assert means[12.0] < 11.1
+        assert means[14.0] < 12.0252 - 0.1 < means[15.0]
+
+
+@pytest.mark.parametrize("kind", [SummationHistogram, ThresholdHistogram])
+def test_AE30_the_attacks_on_noisy_histograms_are_optimal_and_the_bound_is_loose(kind):
+    for m, epsilon in ((12, 2.0), (3052, 8.0)):
+        protocol = kind(m, epsilon)
+        attained = protocol.attack_success() - 1 / m
+        assert protocol.advantage_bound().value == pytest.approx(attained, rel=1e-9)
+        assert uniform_guess_bound(Pure(epsilon), m).value > 1.3 * attained
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("epsilon", [12.0, 20.0])
+def test_AE31_local_hashing_is_audited_beyond_ten(epsilon):
+    # One count with false alarm 1e-6.
+    protocol, rng = OptimizedHashing(3052, epsilon), np.random.default_rng(2)
+    target = protocol_target("OLH", 3052, epsilon)
+    assert protocol.buckets > 160_000
+    found = sample_protocol(target, protocol, reports=1000, rng=rng)
+    assert found.right > 400
+    assert found.likely
+
+
+def test_AE32_the_subtle_flaw_is_certified_at_three():
+    for m in (3052, 5356):
+        target = fault_target(whole_domain_lie(m, 3.0), m, 3.0)
+        assert certified(target, trials=10**6) > 3.01
 
 
 def test_OLH_is_drawn_up_to_ten():

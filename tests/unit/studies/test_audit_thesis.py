@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import numpy as np
 import pytest
 
 from undertow.studies import Inputs, StudyResult, audit_thesis
-from undertow.studies.audit_thesis import AUDIT_THESIS, _standard_error, _target
+from undertow.studies.audit_thesis import (
+    AUDIT_THESIS,
+    _inverse,
+    _standard_error,
+    _target,
+)
 
 FIGURES = {study.name: study for study in AUDIT_THESIS}
 SIZES = {"figure-5.8": ("Porto", 3052), "figure-5.9": ("Geolife", 5356)}
@@ -106,6 +112,18 @@ def test_the_statements_of_the_figure_match_but_for_three(name):
         "audits of OUE give an estimate over the whole range, ε = 16",
     }
     assert {check.status for check in checks} == {"match", "erratum"}
+
+
+@pytest.mark.statistical
+def test_RE31_a_third_of_the_audits_of_OUE_at_sixteen_have_no_estimate():
+    # 2000 audits; the printed figure claims the whole range. False alarm below 1e-9.
+    for m in (3052, 5356):
+        known, rng = _target("OUE", m, 16.0), np.random.default_rng(4)
+        right = rng.binomial(10**6, known.success, size=2000)
+        lost = np.mean(right / 10**6 >= 0.5 + 1 / (2 * m))
+        assert 0.3 < lost < 0.5
+        assert _inverse(known, int(right.max()), 10**6) == math.inf
+        assert math.isfinite(_inverse(known, int(right.min()), 10**6))
 
 
 def test_the_accuracy_for_OUE_declines_above_nine_and_not_below():
