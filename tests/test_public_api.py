@@ -33,6 +33,7 @@ PACKAGES = [
             "risk.families",
             "risk.scalar",
             "datasets",
+            "report",
             "studies",
         )
     ),

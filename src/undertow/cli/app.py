@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from undertow.cli.audit import audit
 from undertow.cli.calibrate import calibrate
 from undertow.cli.compose import compose
 from undertow.cli.demo import demo
@@ -79,6 +80,7 @@ app.add_typer(leak)
 app.add_typer(calibrate)
 app.add_typer(fit)
 app.add_typer(risk)
+app.add_typer(audit)
 
 
 def main() -> None:

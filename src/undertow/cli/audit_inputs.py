@@ -1,0 +1,222 @@
+"""From options to a claim and to what is audited."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+from undertow._validate import check_choice, check_count, check_positive
+from undertow.audit import Claim
+from undertow.audit.claim import Adjacency
+from undertow.audit.faults import FAULTS, Fault, named_fault
+from undertow.audit.subjects import shortened
+from undertow.cli.audit_progress import printing_aside
+from undertow.cli.json_values import read_json
+from undertow.errors import ModelError
+from undertow.mechanisms.local import (
+    BinaryHashing,
+    GeneralizedResponse,
+    LocalProtocol,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
+
+__all__ = [
+    "PROTOCOLS",
+    "check_place",
+    "check_size",
+    "package_version",
+    "read_claim",
+    "read_fault",
+    "read_function",
+    "read_input_list",
+    "read_pairs",
+    "read_protocol",
+    "read_report_path",
+]
+
+PROTOCOLS: dict[str, Callable[[int, float], LocalProtocol]] = {
+    "blh": BinaryHashing,
+    "grr": GeneralizedResponse,
+    "olh": OptimizedHashing,
+    "oue": OptimizedUnary,
+    "she": SummationHistogram,
+    "ss": SubsetSelection,
+    "sue": SymmetricUnary,
+    "the": ThresholdHistogram,
+}
+"""Local protocols by their names on the command line."""
+
+# Values beyond which a chunk of reports does not fit into memory.
+_CATEGORIES = 100_000
+_TRIALS = 10**11
+_WORKERS = 256
+# A larger one would need more trials than can be run.
+_LEVEL = 100.0
+
+
+def read_claim(
+    *, epsilon: float | None, delta: float | None, mu: float | None, adjacency: str
+) -> Claim:
+    """Return the claim that is to be refuted."""
+    check_choice(adjacency, "adjacency", choices=("replace", "add-remove", "local"))
+    change = cast("Adjacency", adjacency)
+    if (epsilon is None) == (mu is None):
+        given = "neither" if epsilon is None else "both"
+        raise ModelError(f"the claim must be one of --claim and --mu, got {given}.")
+    if mu is not None:
+        if delta is not None:
+            raise ModelError(f"delta must be left out beside --mu, got {delta:g}.")
+        return Claim.gaussian(_level(mu, "mu"), adjacency=change)
+    assert epsilon is not None
+    level = _level(epsilon, "claim")
+    return Claim.approx(level, 0 if delta is None else delta, adjacency=change)
+
+
+def _level(value: float, name: str) -> float:
+    number = check_positive(value, name)
+    if number > _LEVEL:
+        raise ModelError(
+            f"{name} must be at most {_LEVEL:g}, got {value:g}; no number of trials "
+            "refutes a larger one."
+        )
+    return number
+
+
+def check_size(*, trials: int | None, workers: int) -> None:
+    """Refuse a size of a run that cannot be meant."""
+    if trials is not None and check_count(trials, "trials") > _TRIALS:
+        raise ModelError(f"trials must be at most {_TRIALS:.0e}, got {trials}.")
+    if check_count(workers, "workers") > _WORKERS:
+        raise ModelError(f"workers must be at most {_WORKERS}, got {workers}.")
+
+
+def read_protocol(
+    name: str | None, *, categories: int | None, epsilon: float | None
+) -> LocalProtocol:
+    """Return the protocol of a name at a level."""
+    for option, value in (("protocol", name), ("categories", categories)):
+        if value is None:
+            raise ModelError(f"--{option} must be given, got none; or name a --fault.")
+    if epsilon is None:
+        raise ModelError("--epsilon must be given, got none.")
+    assert name is not None
+    assert categories is not None
+    check_choice(name, "protocol", choices=tuple(PROTOCOLS))
+    size = check_count(categories, "categories", minimum=2)
+    if size > _CATEGORIES:
+        raise ModelError(f"categories must be at most {_CATEGORIES}, got {size}.")
+    return PROTOCOLS[name](size, check_positive(epsilon, "epsilon"))
+
+
+def read_fault(name: str) -> Fault:
+    """Return a bug fixture by its name."""
+    check_choice(name, "fault", choices=tuple(FAULTS))
+    return named_fault(name)
+
+
+def read_input_list(text: str) -> list[Any]:
+    """Return the inputs given as a JSON list of at least two."""
+    given = read_json(text, "inputs")
+    if not isinstance(given, list) or len(given) < 2:
+        raise ModelError(
+            f"inputs must be a JSON list of at least two, got {shortened(text)}."
+        )
+    return given
+
+
+def read_pairs(text: str | None) -> list[tuple[int, int]] | str:
+    """Return pairs of numbers given as JSON; ``"auto"`` without them."""
+    if text is None:
+        return "auto"
+    given = read_json(text, "pairs")
+    even = isinstance(given, list) and all(
+        isinstance(pair, list) and len(pair) == 2 for pair in given
+    )
+    if not even:
+        raise ModelError(
+            "pairs must be a JSON list of pairs such as [[0, 1]], got "
+            f"{shortened(text)}."
+        )
+    return [(first, second) for first, second in given]
+
+
+def read_report_path(path: Path | None) -> Path | None:
+    """Return where a report goes; refused before a long run and not after it."""
+    if path is None:
+        return None
+    if path.suffix.lower() not in (".html", ".md"):
+        raise ModelError(f"report must end in .html or .md, got {path}.")
+    check_place(path, "report")
+    return path
+
+
+def check_place(path: Path | None, name: str) -> None:
+    """Refuse a file to write that is a folder or lies in none."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise ModelError(f"{name} must be a file in a folder that exists, got {path}.")
+
+
+def read_function(target: str) -> Callable[..., Any]:
+    """Import ``pkg.module:function``, with the current directory on the path.
+
+    Raises
+    ------
+    ModelError
+        If the text has another form, the module cannot be imported, or it has no such
+        function.
+    """
+    module, colon, path = target.partition(":")
+    words = [*module.split("."), *path.split(".")]
+    if not colon or not all(word.isidentifier() for word in words):
+        raise ModelError(
+            f"the function must be named as pkg.module:function, got "
+            f"{shortened(target)!r}."
+        )
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    found = _import(module)
+    for word in path.split("."):
+        try:
+            found = getattr(found, word)
+        except AttributeError:
+            raise ModelError(
+                f"{module} must have {path!r}, got no such name in it."
+            ) from None
+    if not callable(found):
+        raise ModelError(f"{target} must be callable, got {type(found).__name__}.")
+    return cast("Callable[..., Any]", found)
+
+
+def _import(module: str) -> Any:
+    try:
+        with printing_aside():
+            return importlib.import_module(module)
+    except (Exception, SystemExit) as fault:  # any code may run on import
+        said = shortened(str(fault)).rstrip(".")
+        raise ModelError(
+            f"{module} must be a module that can be imported, got "
+            f"{type(fault).__name__}{': ' + said if said else ''}."
+        ) from None
+
+
+def package_version(module: str) -> str:
+    """Return the version of the package that a module belongs to, if it is known."""
+    top = module.split(".")[0]
+    stated = getattr(sys.modules.get(top), "__version__", None)
+    if isinstance(stated, str):
+        return f"{top} {stated}"
+    try:
+        return f"{top} {metadata.version(top)}"
+    except (metadata.PackageNotFoundError, ValueError):
+        return ""

@@ -1,0 +1,153 @@
+"""The options by which an audit is described on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Adjacency",
+    "Baseline",
+    "Categories",
+    "Checkpoint",
+    "ClaimedEpsilon",
+    "ClaimedMu",
+    "Command",
+    "Confidence",
+    "Delta",
+    "Epsilon",
+    "FaultName",
+    "Function",
+    "InputColumn",
+    "Inputs",
+    "JsonOutput",
+    "OutputColumn",
+    "Pairs",
+    "Protocol",
+    "RecordFile",
+    "Repaired",
+    "Report",
+    "Seed",
+    "Seeded",
+    "TimeLimit",
+    "Trials",
+    "Vectorised",
+    "Workers",
+]
+
+Protocol = Annotated[
+    str | None,
+    typer.Option(help="What reports: grr, sue, oue, ss, olh, blh, she or the."),
+]
+Categories = Annotated[
+    int | None, typer.Option(help="Number of values that a client may have.")
+]
+Epsilon = Annotated[
+    float | None, typer.Option(help="Level at which the protocol is run.")
+]
+FaultName = Annotated[
+    str | None,
+    typer.Option(
+        "--fault",
+        help="Instead of --protocol: code with a known bug, such as whole-domain-lie; "
+        "'list' names them all.",
+    ),
+]
+Repaired = Annotated[
+    bool, typer.Option("--repaired", help="With --fault: run the code without the bug.")
+]
+Baseline = Annotated[
+    bool,
+    typer.Option(help="Also run LDP-Auditor for comparison, on as many trials again."),
+]
+Function = Annotated[
+    str,
+    typer.Argument(
+        metavar="PKG.MODULE:FUNCTION",
+        help="Imported with the current directory on the path, as by python -m; takes "
+        "an input, or an input and a numpy generator (then the seed repeats the run).",
+    ),
+]
+Command = Annotated[
+    str,
+    typer.Argument(
+        metavar="COMMAND",
+        help="A program and its arguments, started without a shell; it reads one JSON "
+        "value per line and answers each with one line of JSON.",
+    ),
+]
+RecordFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="One run per row: a .csv, or a .parquet (needs pyarrow)."
+    ),
+]
+InputColumn = Annotated[str, typer.Option(help="Column with the input of each run.")]
+OutputColumn = Annotated[str, typer.Option(help="Column with the output of each run.")]
+Inputs = Annotated[
+    str,
+    typer.Option(
+        help="Inputs to run on, a list as JSON or @file.json; every two of them are "
+        "neighbours, unless --pairs says which."
+    ),
+]
+Pairs = Annotated[
+    str | None,
+    typer.Option(
+        help="Neighbouring inputs by number from 0, a list of pairs as JSON or "
+        "@file.json; all of them without it."
+    ),
+]
+Vectorised = Annotated[
+    bool,
+    typer.Option(
+        "--vectorised", help="The function takes many equal inputs and answers all."
+    ),
+]
+Seeded = Annotated[
+    bool,
+    typer.Option(
+        "--seeded", help="The program draws all randomness from UNDERTOW_SEED."
+    ),
+]
+TimeLimit = Annotated[
+    float, typer.Option(help="Seconds that one batch of runs may take.")
+]
+ClaimedEpsilon = Annotated[
+    float | None, typer.Option("--claim", help="The claimed epsilon.")
+]
+Delta = Annotated[
+    float | None, typer.Option(help="The claimed delta, beside --claim; 0 without it.")
+]
+ClaimedMu = Annotated[
+    float | None,
+    typer.Option("--mu", help="Instead of --claim: the claimed mu of Gaussian DP."),
+]
+Adjacency = Annotated[
+    str,
+    typer.Option(
+        help="What the claim lets change: replace, add-remove (tested at its price for "
+        "replacing a record) or local."
+    ),
+]
+Trials = Annotated[
+    int | None, typer.Option(help="Runs in all; 100000 or all recorded ones without.")
+]
+Confidence = Annotated[
+    float, typer.Option(help="Probability that a true claim is not refuted.")
+]
+Seed = Annotated[int, typer.Option(help="Repeats the run, whatever the workers.")]
+Workers = Annotated[int, typer.Option(help="Processes; more than 1 needs joblib.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(help="File from which an interrupted run goes on; made if missing."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a report: FILE.html or FILE.md; may take as many runs again."
+    ),
+]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

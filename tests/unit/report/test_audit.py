@@ -1,0 +1,257 @@
+"""The report of an audit: whole, honest, self-contained and safe to open."""
+
+from __future__ import annotations
+
+import os
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from undertow._version import __version__
+from undertow.audit import AuditResult, Claim, MethodResult, audit_local
+from undertow.errors import PlanError
+from undertow.mechanisms.local import GeneralizedResponse
+from undertow.privacy.result import Estimate, Witness
+from undertow.report import (
+    AuditReport,
+    Curve,
+    recorded_curve,
+    repeated_curve,
+    verdict_sentence,
+    write_whole,
+)
+from undertow.report.audit import claim_words, shown_certificate
+
+VOID = {"meta", "line", "circle", "polyline", "br"}
+EVIL = "<script>alert('x')</script> | `code` & *more*"
+
+
+def outcome(certified: float = 1.23456, claim: Claim | None = None) -> AuditResult:
+    return AuditResult(
+        EVIL,
+        Claim.pure(1) if claim is None else claim,
+        certified,
+        confidence=0.99,
+        trials=4000,
+        epsilon_certified=certified,
+        epsilon_estimate=1.4,
+        advantage=Estimate(0.2, 0.1, 0.3, 0.99, 2000, 7, "limits"),
+        methods=(MethodResult(EVIL, 1.4, certified, 2000, True),),
+        witness=Witness("event", EVIL),
+        power={"trials_needed": 68, "ceiling": 5.0, "detectable": 1.1},
+        baseline={"epsilon": 0.7},
+        seed=7,
+    )
+
+
+CURVE = Curve(((1000, 0.9), (2000, 1.1), (4000, 1.23456)), "From somewhere.")
+REPORT = AuditReport(outcome(), (("function", EVIL),), "peer 1.2", CURVE)
+
+
+class Reader(HTMLParser):
+    """Check that every element is closed, and keep what is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def read(page: str) -> Reader:
+    reader = Reader()
+    reader.feed(page)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+def test_a_report_says_what_was_run_what_came_out_and_what_it_cannot_show(form):
+    page = getattr(REPORT, form)()
+    text = read(page).text if form == "html" else page
+    for words in (
+        verdict_sentence(REPORT.result),
+        "ε = 1 (replace)",
+        "1.2345",
+        "0.99",
+        "4000",
+        "peer 1.2",
+        __version__,
+        "numpy",
+        "LDP-Auditor",
+        "What an audit cannot show",
+        "Each point holds by itself",
+    ):
+        assert words in text, words
+    assert "1.2346" not in text
+
+
+def test_the_page_is_well_formed_and_loads_nothing():
+    page = REPORT.html()
+    reader = read(page)
+    tags = {tag for tag, _ in reader.seen}
+    assert not tags & {"script", "link", "img", "iframe", "object", "template"}
+    assert "http" not in page
+    assert "url(" not in page
+    assert EVIL in reader.text
+
+
+def test_the_page_fits_a_phone_and_both_schemes():
+    page = REPORT.html()
+    reader = read(page)
+    names = [attributes.get("name") for tag, attributes in reader.seen if tag == "meta"]
+    assert "viewport" in names
+    for rule in ("max-width", "overflow-x: auto", "prefers-color-scheme: dark"):
+        assert rule in page
+    assert not re.search(r"\b(min-)?width: *[0-9]{3,}px", page)
+    assert page.count('<div class="wide"><table>') == page.count("<table>")
+
+
+def test_the_picture_has_the_points_the_claim_and_a_text_alternative():
+    reader = read(REPORT.html())
+    (svg,) = [attributes for tag, attributes in reader.seen if tag == "svg"]
+    dots = [a for tag, a in reader.seen if tag == "circle"]
+    (claim,) = [a for t, a in reader.seen if a.get("class") == "claim"]
+    assert svg["role"] == "img"
+    assert "1.2345 after 4000 trials; above the claimed 1" in svg["aria-label"]
+    heights = [float(dot["cy"]) for dot in dots]
+    assert heights == sorted(heights, reverse=True)
+    # Between the certificates 0.9 and 1.1 lies the claim.
+    assert heights[0] > float(claim["y1"]) > heights[1]
+    places = [float(dot["cx"]) for dot in dots]
+    assert places[1] - places[0] == pytest.approx(places[2] - places[1], abs=0.2)
+
+
+@pytest.mark.parametrize("top", [1e-4, 0.3, 1.0, 9.0, 1e5])
+def test_a_picture_of_one_point_of_any_size_is_drawn(top):
+    result = outcome(certified=top)
+    report = AuditReport(result, curve=Curve(((1, top),), "Once."))
+    reader = read(report.html())
+    dots = [a for tag, a in reader.seen if tag == "circle"]
+    assert len(dots) == 1
+    assert 0 < float(dots[0]["cx"]) < 480
+    assert 0 < float(dots[0]["cy"]) < 300
+
+
+@pytest.mark.parametrize("certified", [0.0, 0.05, 0.5, 1.0, 3.0])
+def test_no_label_leaves_the_picture_or_lies_on_the_axis(certified):
+    curve = Curve(((10, certified), (20, certified)), "Twice.")
+    page = AuditReport(outcome(certified), curve=curve).html()
+    labels = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', page)
+    assert all(0 <= float(x) <= 480 and 0 < float(y) < 300 for x, y, _ in labels)
+    (low,) = [float(y) for _, y, words in labels if words.startswith("certified")]
+    (axis,) = [float(y) for _, y, words in labels if words == "20"]
+    assert low < axis - 10
+
+
+def test_markdown_shows_names_as_they_are():
+    page = REPORT.markdown()
+    assert "<script>" not in page
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in rows)
+    assert r"\<script\>" in page
+
+
+def test_what_is_not_known_is_left_out():
+    bare = AuditResult(
+        "code", Claim.pure(1), 0.5, confidence=0.9, trials=10, epsilon_certified=0.5
+    )
+    page = AuditReport(bare).markdown()
+    assert "cannot be repeated" in page
+    assert "witness" not in page
+    assert "LDP-Auditor" not in page
+    assert "<svg" not in AuditReport(bare).html()
+
+
+def test_the_sentence_never_says_that_a_claim_is_true():
+    said = verdict_sentence(outcome(0.5))
+    assert said.startswith("The claim is not refuted: 4000 trials")
+    assert "does not prove it" in said
+
+
+def test_the_sentence_states_the_price_of_replacing_a_record():
+    claim = Claim.approx(1, 1e-6, adjacency="add-remove")
+    assert "2, which the claimed 1 is for replacing a record" in verdict_sentence(
+        outcome(3.0, claim)
+    )
+    assert "δ = 3.7" in verdict_sentence(outcome(3.0, claim))
+    assert claim_words(Claim.gaussian(0.5)) == "μ = 0.5 (replace)"
+
+
+def test_a_certificate_just_above_the_claim_is_shown_as_such():
+    close = outcome(1.00000001)
+    assert close.violated
+    assert float(shown_certificate(close)) > 1
+
+
+def test_a_curve_is_read_off_the_counts_of_the_run():
+    looks = []
+    protocol, claim = GeneralizedResponse(4, 1), Claim.pure(1, adjacency="local")
+
+    def keep(done, total, counts):
+        looks.append(counts)
+
+    result = audit_local(
+        protocol, claim, trials=50_000, seed=1, chunk=500, progress=keep
+    )
+    curve = recorded_curve(result, looks, categories=4)
+    assert curve is not None
+    assert curve.points[-1] == (result.trials - 2500, result.certified)
+    assert len(curve.points) >= 4
+    assert recorded_curve(result, looks[:-1], categories=4) is None
+    assert recorded_curve(result, [], categories=4) is None
+    assert curve.to_dict()["points"][-1]["certified"] == result.certified
+
+
+def test_a_curve_of_smaller_audits_ends_where_these_are_too_small():
+    protocol, claim = GeneralizedResponse(4, 1), Claim.pure(1, adjacency="local")
+
+    def audit(trials: int) -> AuditResult:
+        return audit_local(protocol, claim, trials=trials, seed=1)
+
+    result = audit(64)
+    curve = repeated_curve(audit, result)
+    assert [n for n, _ in curve.points] == [8, 16, 32, 64]
+    assert curve.points[0][1] == audit(8).certified
+    assert curve.points[-1][1] == result.certified
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    write_whole(path, "one")
+    assert path.read_text(encoding="utf-8") == "one"
+
+    def refuse(part, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(PlanError, match="No space left"):
+        write_whole(path, "two")
+    assert path.read_text(encoding="utf-8") == "one"
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_an_interrupt_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    def interrupt(part, target):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "report.md", "one")
+    assert os.listdir(tmp_path) == []
