@@ -130,6 +130,8 @@ def _draw(
         marker = _MARKERS[position % len(_MARKERS)]
         look = {"color": colour, "linestyle": "none", "marker": marker, "markersize": 3}
         ax.plot(curve.x, y, label=curve.label, **{**look, **style})
+        if curve.spread:
+            ax.errorbar(curve.x, y, curve.spread, fmt="none", ecolor=colour, capsize=2)
     else:
         ax.plot(curve.x, y, label=curve.label, **{"color": colour, **style})
         if curve.kind == "region":

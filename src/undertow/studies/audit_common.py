@@ -226,9 +226,12 @@ def line(label: str, targets: Iterable[Target], value: Callable[..., float]) -> 
 
 
 def markers(label: str, points: Mapping[float, Repeats]) -> Curve:
-    """Return the means of repeated audits."""
+    """Return the means of repeated audits, with their standard deviations."""
     means = tuple(found.mean for found in points.values())
-    return Curve(f"{label}, measured", tuple(points), means, kind="measured")
+    spread = tuple(found.deviation for found in points.values())
+    return Curve(
+        f"{label}, measured", tuple(points), means, kind="measured", spread=spread
+    )
 
 
 def baseline_curves(

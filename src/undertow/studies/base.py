@@ -38,17 +38,26 @@ class Curve:
         Points; a `y` of nan or infinity is a gap.
     kind : {"theory", "measured", "baseline", "region"}
         A line, markers, a dashed grey line, or the border of a shaded region.
+    spread : tuple of float
+        Standard deviation of each measured point, drawn as a bar; none by default. A
+        nan has no bar.
     """
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     kind: Literal["theory", "measured", "baseline", "region"] = "theory"
+    spread: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
             raise ValueError(
                 f"x and y must have one length, got {len(self.x)} and {len(self.y)}."
+            )
+        if self.spread and len(self.spread) != len(self.x):
+            raise ValueError(
+                f"spread must have one entry for each of the {len(self.x)} points, got "
+                f"{len(self.spread)}."
             )
 
 

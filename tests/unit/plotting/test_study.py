@@ -147,3 +147,14 @@ def test_a_study_is_drawn_whole(name):
     assert len(figure.axes) == len(found.panels)
     for ax, drawn in zip(figure.axes, found.panels, strict=True):
         assert [x.get_label() for x in ax.lines] == [c.label for c in drawn.curves]
+
+
+def test_measured_points_carry_their_spread():
+    spread = (0.1, math.nan, 10.0)
+    curve = Curve("exact, measured", X, (1.1, 9.0, 110.0), "measured", spread)
+    ax = plot_panel(panel(curve), ax=axes())
+    (bars,) = ax.containers
+    drawn = bars[2][0].get_segments()
+    heights = [float(np.ptp(s[:, 1])) for s in drawn if len(s)]
+    assert heights == pytest.approx([0.2, 20.0])
+    assert legend(ax) == ["exact, measured"]

@@ -93,3 +93,8 @@ def test_a_check_has_no_infinite_number_in_its_record(value, plain):
 
 def test_inputs_have_the_runs_of_the_sources():
     assert (Inputs({}).runs, Inputs({}).seed) == (1000, 0)
+
+
+def test_a_spread_needs_one_entry_for_each_point():
+    with pytest.raises(ValueError, match="spread must have one entry"):
+        Curve("measured", (1.0, 2.0), (1.0, 2.0), "measured", (0.1,))
