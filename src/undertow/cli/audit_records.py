@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,8 @@ def read_records_file(
 
 
 def _read_csv(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[Any]]:
-    csv.field_size_limit(_LARGEST_FIELD)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file, _long_fields():
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             _require_columns(path, names, header)
@@ -77,6 +77,16 @@ def _read_csv(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[Any]]
         raise ModelError(f"{path} must be a CSV file, got an error: {fault}.") from None
     inputs, outputs = ([row[k] for row in rows] for k in (0, 1))
     return _values(inputs), _values(outputs)
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Allow long cells while a file is read: the limit belongs to the process."""
+    before = csv.field_size_limit(_LARGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _cells(path: Path, row: list[str], places: list[int], line: int) -> list[str]:

@@ -14,7 +14,10 @@ from undertow.cli.study_data import study_data
 from undertow.datasets import braced_grid, city_stand_in, walks_stand_in
 from undertow.studies import STUDIES, Inputs, Study, StudyResult
 
-SAUER = tuple(s for s in STUDIES if s.name.startswith("sauer-"))
+AUDITS = "sauer-figure-10."
+SAUER = tuple(
+    s for s in STUDIES if s.name.startswith("sauer-") and not s.name.startswith(AUDITS)
+)
 HERE = os.environ.get("UNDERTOW_DATA")
 
 
