@@ -19,6 +19,7 @@ from undertow.audit.certify import (
     trials_needed,
 )
 from undertow.audit.claim import Adjacency, Claim
+from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.audit.events import LabelEvent, Score, ScoreEvent, lowest_bit, residue
 from undertow.audit.inversion import Inversion, estimate_level, family_success
 from undertow.audit.leakage import audit_leakage
@@ -59,6 +60,7 @@ __all__ = [
     "ClientSubject",
     "CommandSubject",
     "Counts",
+    "Curve",
     "DiffprivlibSubject",
     "Inversion",
     "LabelEvent",
@@ -97,6 +99,8 @@ __all__ = [
     "proportion_sequence",
     "ratio_mu_sequence",
     "ratio_sequence",
+    "recorded_curve",
+    "repeated_curve",
     "residue",
     "run_chunks",
     "success_ceiling",

@@ -39,7 +39,7 @@ def total_trials(needed: int, categories: int) -> int:
     Examples
     --------
     >>> total_trials(95, 10), total_trials(3, 10)
-    (100, 4)
+    (99, 4)
     """
     total = needed
     while total - pilot_size(total, categories) < needed:

@@ -247,6 +247,6 @@ class Single(_Event):
         roles = ("others", "it") if self.reverse else ("it", "others")
         words = ("neither", "the other alone", "it alone", "both")
         return (
-            f"value {self.value} against uniform others: the report supports "
+            f"value number {self.value} against uniform others: the report supports "
             f"{words[self.cell]}; {roles[0]} against {roles[1]}"
         )

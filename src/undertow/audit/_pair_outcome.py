@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit._freshness import Freshness, order_entropy
+from undertow.audit._identity import subject_identity
 from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, ScoreEvent
@@ -21,9 +22,8 @@ from undertow.audit.subjects import (
     is_seeded,
     read_outputs,
     shortened,
-    subject_identity,
 )
-from undertow.privacy.result import Estimate, Witness
+from undertow.privacy.result import Estimate, Witness, to_plain
 from undertow.privacy.tradeoff_attack import attack_epsilon_bound
 from undertow.risk.intervals import clopper_pearson
 
@@ -39,6 +39,7 @@ __all__ = [
     "pair_result",
     "pair_trials_needed",
     "repeats",
+    "runs_needed",
 ]
 
 Pair = tuple[int, int]
@@ -142,6 +143,13 @@ def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
     >>> pair_trials_needed(Claim.pure(1)), pair_trials_needed(Claim.pure(10))
     (68, 466824)
     """
+    high = runs_needed(claim, confidence=confidence)
+    # Two inputs, and as many runs again, or the most used, for the choice.
+    return max(4 * FEWEST, 2 * high + min(2 * high, TRAINING))
+
+
+def runs_needed(claim: Claim, *, confidence: float) -> int:
+    """Return how many certifying runs on each input can refute a claim at all."""
     tested = claim.for_replacement()
 
     def reaches(n: int) -> bool:
@@ -156,8 +164,7 @@ def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if reaches(middle) else (middle, high)
-    # Two inputs, and as many runs again, or the most used, for the choice.
-    return max(4 * FEWEST, 2 * high + min(2 * high, TRAINING))
+    return high
 
 
 def draw_outputs(
@@ -277,6 +284,15 @@ def _told(event: LabelEvent | ScoreEvent) -> str:
     return event.exact if isinstance(event, ScoreEvent) else event.words
 
 
+def _plain(given: Any) -> Any:
+    """Return an input, or its words if it holds what a report cannot: a nan."""
+    try:
+        to_plain(given)
+    except ValueError:
+        return repr(given)
+    return given
+
+
 def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
     first, second = (test.subject.inputs[given] for given in test.pair)
     summary = (
@@ -285,7 +301,7 @@ def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
         f"{shortened(repr(second))}"
     )
     details = {
-        "pair": (first, second),
+        "pair": (_plain(first), _plain(second)),
         "event": test.event.exact,
         "hits": hits,
         "trials": test.sizes,

@@ -125,7 +125,8 @@ def _close(
 ) -> None:
     """Close the pipes if nothing reads or writes them any more."""
     for thread in threads:
-        thread.join(_GRACE)
+        if thread.ident is not None:  # it was started
+            thread.join(_GRACE)
     if any(thread.is_alive() for thread in threads):
         return  # a stranger outside of the group holds a pipe open
     for pipe in (process.stdin, process.stdout, process.stderr):

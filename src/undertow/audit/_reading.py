@@ -128,15 +128,8 @@ class ValueReader:
 
     def __init__(self, categories: int, labels: Sequence[Any] | None = None) -> None:
         self.categories = categories
-        listed = list(range(categories)) if labels is None else list(labels)
-        self._plain = listed == list(range(categories))
-        try:
-            self._numbers = {label: number for number, label in enumerate(listed)}
-        except TypeError:
-            raise AuditError(
-                "inputs must be hashable to be read as values, got others; give the "
-                "protocol as reader, or use audit_pair."
-            ) from None
+        plain = labels is None or list(labels) == list(range(categories))
+        self._numbers = None if labels is None or plain else _numbered(labels)
 
     def cells(self, reports: Any, first: Ints, second: Ints) -> Ints:
         """Return the number into `CELLS` of each report for a pair of values."""
@@ -150,16 +143,35 @@ class ValueReader:
 
     def _read(self, reports: Any) -> Ints:
         told = np.asarray(reports)
-        if told.ndim == 1 and (not self._plain or told.dtype.kind in "bf"):
+        if self._numbers is not None and told.ndim == 1:
             found = [self._numbers.get(label, -1) for label in told.tolist()]
             return np.array(found, dtype=np.int64)
-        if told.ndim != 1 or told.dtype.kind not in "iu":
+        if told.ndim != 1 or not _is_whole(told):
             raise MismatchError(
                 "outputs must be values, one per trial, got "
                 f"{told.dtype} of shape {told.shape}; give the protocol as reader, or "
                 "use audit_pair for other outputs."
             )
+        if told.dtype.kind == "f":  # beyond the values, whatever it is
+            told = np.where(np.abs(told) < self.categories, told, -1.0)
         return told.astype(np.int64)
+
+
+def _numbered(labels: Sequence[Any]) -> dict[Any, int]:
+    try:
+        return {label: number for number, label in enumerate(labels)}
+    except TypeError:
+        raise AuditError(
+            "inputs must be hashable to be read as values, got others; give the "
+            "protocol as reader, or use audit_pair."
+        ) from None
+
+
+def _is_whole(told: NDArray[Any]) -> bool:
+    """Return whether outputs are whole numbers or truth values, as values may be."""
+    if told.dtype.kind == "f":
+        return bool(np.all(told == np.floor(told)))
+    return told.dtype.kind in "biu"
 
 
 def reader_of(

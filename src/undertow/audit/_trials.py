@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
-from undertow.audit._freshness import Freshness
+from undertow.audit._freshness import Freshness, probe
+from undertow.audit._identity import subject_identity
 from undertow.audit._reading import CELLS, Reader, reader_of
+from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import AuditError, ProtocolSubject, subject_identity
+from undertow.audit.subjects import AuditError, ProtocolSubject
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -77,6 +79,11 @@ class Source:
         """Whether a seed repeats the reports."""
         return bool(getattr(self.subject, "seeded", True))
 
+    def check_fresh(self, trials: int) -> None:
+        """Refuse a subject that repeats a batch; recorded runs are dealt once."""
+        if self.grouped and not isinstance(self.subject, RecordedSubject):
+            probe(self._checked, 0, trials=trials, name=self.name)
+
     def check_copies(self, *, workers: int, checkpoint: Any) -> None:
         """Refuse workers and checkpoints for a subject that no seed repeats."""
         if getattr(self.subject, "forkable", True) and self.seeded:
@@ -106,10 +113,12 @@ class Source:
 
     def _part(self, value: int, count: int, *, rng: np.random.Generator) -> Any:
         """Run the subject on one value; refuse reports that were there before."""
-        drawn = self.subject.sample(value, count, rng=rng)
-        outputs = self._counted(drawn, count)
+        outputs = self._checked(value, count, rng)
         self._fresh.check(value, outputs)
         return outputs
+
+    def _checked(self, value: int, count: int, rng: np.random.Generator) -> Any:
+        return self._counted(self.subject.sample(value, count, rng=rng), count)
 
     def _counted(self, drawn: Any, count: int) -> Any:
         outputs = np.asarray(drawn)

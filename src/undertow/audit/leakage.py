@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from undertow._numeric import nudge_down
 from undertow._validate import check_count, check_probability
-from undertow.audit._pair_outcome import pair_trials_needed
+from undertow.audit._pair_outcome import runs_needed
 from undertow.audit.certify import event_epsilon
 from undertow.audit.claim import Claim
 from undertow.audit.result import AuditResult, MethodResult
@@ -110,8 +110,9 @@ def audit_leakage(
         seed=root,
     )
     found = verdict.estimate
+    least = max(_FEWEST, runs_needed(claim, confidence=level))
     power = {
-        "trials_needed": pair_trials_needed(claim, confidence=level),
+        "trials_needed": 2 * (least + _searched(least, found.tried)),
         "ceiling": ceiling,
     }
     return _result(claim, found, power, name=name)
@@ -152,11 +153,15 @@ def _ceiling(claim: Claim, runs: int, confidence: float) -> float:
     return ceiling
 
 
+def _searched(samples: int, attackers: int) -> int:
+    """Return the runs on each secret that choose among the attackers."""
+    return attackers * max(_FEWEST, samples // attackers)
+
+
 def _result(
     claim: Claim, found: LeakageEstimate, power: dict[str, float], *, name: str
 ) -> AuditResult:
     certified = max(0.0, nudge_down(found.low * (1.0 - _MARGIN)))
-    searched = found.tried * max(_FEWEST, found.trials // found.tried)
     method = MethodResult(
         f"attacker and event: {found.event}",
         found.value,
@@ -169,7 +174,7 @@ def _result(
         claim,
         certified,
         confidence=found.confidence,
-        trials=2 * (found.trials + searched),
+        trials=2 * (found.trials + _searched(found.trials, found.tried)),
         epsilon_certified=certified,
         epsilon_estimate=found.value,
         methods=(method,),

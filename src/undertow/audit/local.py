@@ -103,6 +103,7 @@ def audit_local(
     campaign = Campaign(root, size, hands, checkpoint, progress)
     needed = trials_needed(claim, source.categories, confidence=level)
     few = _pilot_share(claim, source.categories, trials=n, needed=needed)
+    source.check_fresh(n)
     pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
     job = f"audit_local of {source.identity} by {chosen!r}"
     counts = campaign.run(chosen.trials(source), n - few, phase=1, job=job)
@@ -164,6 +165,7 @@ def audit_until_refuted(
     campaign = Campaign(root, size if chunk is not None else min(size, n // 100 + 1))
     needed = SequentialTest(claim, source.categories, level).trials_needed()
     few = _pilot_share(claim, source.categories, trials=n, needed=needed)
+    source.check_fresh(n)
     pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
     goal, counts = claim.for_replacement().level, Counts()
     for part in campaign.parts(chosen.trials(source), n - few, phase=1):

@@ -7,6 +7,7 @@ cannot see: the page *Event audits*.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_probability
+from undertow.audit._freshness import probe
 from undertow.audit._pair_outcome import (
     BATCH,
     FEWEST,
@@ -80,7 +82,7 @@ def audit_pair(
     score : "learned", "bits", callable or sequence of callables, optional
         Numbers to look at besides the outputs themselves: classifiers of the outputs
         (scikit-learn), the lowest bits of floats, or functions from outputs to one
-        number each.
+        number each, which must not depend on the other outputs of the batch.
     workers, checkpoint, progress
         As in :func:`~undertow.audit.runner.run_chunks`, for the certifying half.
 
@@ -123,6 +125,10 @@ def audit_pair(
     plan = _plan(subject, chosen, trials)
     recorded = isinstance(subject, RecordedSubject)
     _require_power(claim, plan, level, chosen, recorded=recorded)
+    if not recorded:
+        first = chosen[0][0]
+        draw = functools.partial(draw_outputs, subject)
+        probe(draw, first, trials=plan.train[first], name=subject.name)
     training = _train_runs(subject, plan, stream)
     pair, event = _choose(subject, claim, training, chosen, level, score, root)
     one, two = pair
@@ -188,6 +194,8 @@ def _read_pairs(pairs: Sequence[Pair] | str, size: int) -> list[Pair]:
             )
         pairs = list(itertools.combinations(range(size), 2))
     listed = []
+    if not all(np.ndim(pair) == 1 and len(pair) == 2 for pair in pairs):
+        raise ValueError("pairs must be of two numbers each, got others.")
     for first, second in pairs:
         one = check_index(first, "pairs", size=size)
         two = check_index(second, "pairs", size=size)

@@ -61,7 +61,7 @@ class AuditResult(_Shown):
     confidence : float
         Probability that `certified` is right; that a true claim is not refuted.
     trials : int
-        Outputs of the subject that were drawn.
+        Outputs of the subject behind the choice and the certificate.
     epsilon_certified : float
         Lower limit of epsilon at the delta of the claim; equal to `certified` unless
         the claim is Gaussian.
@@ -75,8 +75,9 @@ class AuditResult(_Shown):
         The event or attack that refutes the claim.
     power : mapping, optional
         What the audit could have found: ``trials_needed`` to refute the claim at all,
-        ``ceiling`` the largest certificate, ``detectable`` the estimate from which the
-        claim would have been refuted.
+        those for a choice included; ``ceiling`` the largest certificate that the method
+        could have given; ``detectable`` the estimate of epsilon from which the claim
+        would have been refuted, infinite if none.
     baseline : mapping, optional
         What LDP-Auditor gives on as many trials.
     seed : int, optional

@@ -62,7 +62,8 @@ def run_chunks(
         What is being run, in words or JSON: all that the counts depend on besides the
         seed and the number of chunks.
     workers : int, optional
-        Processes; more than one needs joblib, and a `work` that can be pickled.
+        Processes; more than one needs joblib, and a `work` that can be pickled. They
+        take some seconds to start: runs of less than a minute are faster with one.
     checkpoint : path, optional
         A file that is replaced as a whole every few chunks, readable by its owner
         alone. If it is there, the run goes on from it.

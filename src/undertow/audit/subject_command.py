@@ -49,7 +49,9 @@ class CommandSubject:
     each with one line; a list of numbers is a vector. It runs in a process group of its
     own (Unix), and only that group is ended when time is up. ``UNDERTOW_SEED`` in its
     environment is a number drawn for the batch; a program that uses it can be repeated.
-    One that seeds itself with a constant repeats its batches, which ends an audit.
+    One that seeds itself with a constant, or with a clock that stands still between two
+    batches, repeats itself, which ends an audit. Output beyond 256 MiB in a batch ends
+    it too.
 
     Examples
     --------
@@ -72,7 +74,7 @@ class CommandSubject:
         name: str | None = None,
         version: str = "",
     ) -> None:
-        words = shlex.split(command) if isinstance(command, str) else list(command)
+        words = _split(command) if isinstance(command, str) else list(command)
         if not words or not all(isinstance(word, str) for word in words):
             raise ValueError(f"command must name a program, got {command!r}.")
         self.command = tuple(words)
@@ -148,6 +150,16 @@ class CommandSubject:
 
     def _fail(self, requirement: str) -> NoReturn:
         raise AuditError(f"{self.name} must {requirement}.")
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ValueError(
+            f"command must be split as a shell would, got {command!r} "
+            f"({str(error).lower()})."
+        ) from None
 
 
 def _as_line(value: Any) -> str:

@@ -7,13 +7,9 @@ one sentence and never becomes evidence.
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import json
 import math
 import numbers
 from collections.abc import Hashable, Iterable, Sequence
-from types import CodeType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -36,7 +32,6 @@ __all__ = [
     "read_inputs",
     "read_outputs",
     "shortened",
-    "subject_identity",
 ]
 
 Outputs = NDArray[Any]
@@ -175,53 +170,6 @@ def draws_apart(subject: Subject) -> bool:
     return bool(getattr(subject, "forkable", True))
 
 
-def subject_identity(subject: Any) -> str:
-    """Return what the runs of a subject depend on, as far as it can be told.
-
-    Name and version, every input, the words of a command, the code of a function, and
-    the version of this package: a checkpoint of one of them is no other's. Values that
-    a function takes from outside of it are not seen; `version` is there to tell them.
-
-    Examples
-    --------
-    >>> from undertow.mechanisms.local import GeneralizedResponse
-    >>> one, two = (ProtocolSubject(GeneralizedResponse(3, e)) for e in (1, 2))
-    >>> subject_identity(one) == subject_identity(two)
-    False
-    """
-    parts = [
-        _version.__version__,
-        str(getattr(subject, "name", type(subject).__name__)),
-        str(getattr(subject, "version", "")),
-        [_told(value) for value in getattr(subject, "inputs", ())],
-        list(getattr(subject, "command", ())),
-        _code_words(getattr(subject, "function", None)),
-    ]
-    return json.dumps(parts)
-
-
-def _told(value: Any) -> str:
-    if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        return repr(value)
-    held = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-    return f"{value.dtype.str} {value.shape} {held}"
-
-
-def _code_words(function: Any) -> list[str]:
-    """Return where a function comes from and what it does; nothing for other things."""
-    if isinstance(function, functools.partial):
-        fixed = [*function.args, *sorted(function.keywords.items())]
-        return [*_code_words(function.func), *map(repr, fixed)]
-    code = getattr(function, "__code__", None)
-    if not isinstance(code, CodeType):
-        return []
-    inner = [item for item in code.co_consts if isinstance(item, CodeType)]
-    plain = [repr(c) for c in code.co_consts if not isinstance(c, CodeType | frozenset)]
-    words = [str(getattr(function, "__module__", "")), code.co_qualname]
-    bytecode = [hashlib.sha256(item.co_code).hexdigest() for item in (code, *inner)]
-    return [*words, *bytecode, *plain, *code.co_names]
-
-
 def read_inputs(inputs: Iterable[Any], *, name: str = "inputs") -> tuple[Any, ...]:
     """Return the inputs as a tuple of at least two."""
     if isinstance(inputs, str | bytes):
@@ -298,13 +246,22 @@ def _gather(items: list[Any], name: str) -> Outputs:
     if kind == "vector":
         return _stack(items, name)
     if kind == "float":
-        return np.array([float(item) for item in items])
-    if kind in ("int", "bool") and all(-_INT64 <= item < _INT64 for item in items):
+        return np.array([_as_float(item, name) for item in items])
+    if kind in ("int", "bool") and all(-_INT64 <= int(item) < _INT64 for item in items):
         return np.array(items, dtype=np.bool_ if kind == "bool" else np.int64)
     labels = np.empty(len(items), dtype=np.object_)
     for place, item in enumerate(items):
         labels[place] = item
     return labels
+
+
+def _as_float(item: Any, name: str) -> float:
+    try:
+        return float(item)
+    except OverflowError:
+        raise AuditError(
+            f"{name} must return numbers that a float can hold, got a longer one."
+        ) from None
 
 
 def _kind(item: Any, name: str) -> str:
@@ -320,6 +277,8 @@ def _kind(item: Any, name: str) -> str:
         return "float"
     if isinstance(item, list | tuple | np.ndarray) and _is_numeric(item):
         return "vector"
+    if isinstance(item, str):
+        return "str"
     if not isinstance(item, Hashable) or not _hashes(item):
         raise AuditError(
             f"{name} must return hashable outputs or vectors of numbers, got "

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from undertow.audit import AuditResult, Claim, audit_local
+from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.audit.pair import audit_pair
 from undertow.audit.subjects import shortened
 from undertow.cli.audit_progress import Watch, printing_aside
 from undertow.cli.output import working
-from undertow.report import AuditReport, Curve, recorded_curve, repeated_curve
+from undertow.report import AuditReport
 from undertow.report.audit import verdict_sentence
 from undertow.report.page import write_whole
 

@@ -11,7 +11,7 @@ import scipy
 
 from undertow._version import __version__
 from undertow.audit import AuditResult, Claim
-from undertow.report.curve import Curve
+from undertow.audit.curve import Curve
 from undertow.report.page import (
     html_list,
     html_page,

@@ -6,7 +6,7 @@ import html
 import math
 
 from undertow.audit import AuditResult
-from undertow.report.curve import Curve
+from undertow.audit.curve import Curve
 from undertow.report.page import shown_down
 
 __all__ = ["curve_picture", "curve_words"]

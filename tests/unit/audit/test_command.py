@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -115,11 +114,12 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
 def test_an_interrupted_audit_leaves_no_program_behind(monkeypatch):
     started = []
 
-    def interrupt(process, *args, **options):
-        started.append(process)
+    def interrupt(thread, *args):
+        started.append(thread.process)
+        monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess.Popen, "communicate", interrupt)
+    monkeypatch.setattr("undertow.audit._process._Drain.join", interrupt)
     with pytest.raises(KeyboardInterrupt):
         draw(CommandSubject("sleep 60", [0, 1]))
     assert started[0].returncode == -signal.SIGKILL

@@ -245,7 +245,7 @@ def test_one_leaking_value_among_many_is_found_and_named():
     result = audit_local(Answers(keep), Claim.pure(5), trials=200_000, seed=1)
     assert result.violated
     assert [m.name for m in result.methods if m.decides] == ["value"]
-    assert "value 17" in result.witness.summary
+    assert "value number 17" in result.witness.summary
 
 
 def test_reports_that_avoid_the_truth_are_refuted_in_the_other_direction():
@@ -357,8 +357,8 @@ def test_delta_lowers_what_is_certified():
 def test_the_power_says_what_could_have_been_found():
     result = audit_local(OptimizedUnary(20, 1), Claim.pure(1), trials=50_000, seed=1)
     assert 1 < result.power["detectable"] < 1.1
-    assert result.power["ceiling"] > 10
-    assert result.power["trials_needed"] == 3
+    assert 9 < result.power["ceiling"] < 10
+    assert result.power["trials_needed"] == 4
     close = audit_local(
         OptimizedUnary(20, 1), Claim.pure(8), trials=50_000, seed=1
     ).power
@@ -480,7 +480,7 @@ def test_a_sequential_audit_names_a_single_value_too():
     keep = np.full(50, 0.1)
     keep[17] = 0.999
     result = audit_until_refuted(Answers(keep), Claim.pure(5), trials=200_000, seed=1)
-    assert "value 17" in result.witness.summary
+    assert "value number 17" in result.witness.summary
     assert result.trials < 100_000
 
 

@@ -10,17 +10,11 @@ import pytest
 
 from undertow._version import __version__
 from undertow.audit import AuditResult, Claim, MethodResult, audit_local
+from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.errors import PlanError
 from undertow.mechanisms.local import GeneralizedResponse
 from undertow.privacy.result import Estimate, Witness
-from undertow.report import (
-    AuditReport,
-    Curve,
-    recorded_curve,
-    repeated_curve,
-    verdict_sentence,
-    write_whole,
-)
+from undertow.report import AuditReport, verdict_sentence, write_whole
 from undertow.report.audit import claim_words, shown_certificate
 
 VOID = {"meta", "line", "circle", "polyline", "br"}
