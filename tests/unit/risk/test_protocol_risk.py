@@ -106,3 +106,16 @@ def test_another_number_of_records_is_refused():
     for protocol in (OptimizedUnary(5, 1), LocalHashing(5, 1, buckets=3)):
         with pytest.raises(MismatchError, match="records"):
             advantage(protocol, Threat(SKEW))
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [BinaryHashing(10, 1), OptimizedHashing(10, 1), LocalHashing(10, 1, buckets=5)],
+    ids=["blh", "olh", "lh"],
+)
+def test_hashing_protocols_state_what_holds_for_every_hash(protocol):
+    threat = Threat(Prior.uniform(10))
+    assert advantage(protocol, threat).value == protocol.advantage_bound().value
+    known = Threat.membership(Prior.uniform(10))
+    stated = protocol.advantage_bound(knowledge="full").value
+    assert advantage(protocol, known).value == stated

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from undertow.mechanisms.local import (
-    BinaryHashing,
     GeneralizedResponse,
-    LocalHashing,
     LocalProtocol,
     OptimizedUnary,
     SubsetSelection,
@@ -25,7 +23,7 @@ from undertow.risk.exact import Risk
 from undertow.risk.families.base import Family, closed_view
 from undertow.risk.families.local import grr, she
 from undertow.risk.families.steps import ss
-from undertow.risk.families.unary import blh, oue, sue, the
+from undertow.risk.families.unary import oue, sue, the
 from undertow.risk.threat import Threat
 
 __all__ = ["protocol_risk"]
@@ -37,8 +35,6 @@ _FAMILIES: dict[type[LocalProtocol], Callable[[int], Family]] = {
     SubsetSelection: ss,
     SummationHistogram: she,
     ThresholdHistogram: the,
-    # A real hash is not ideal: a guarantee must hold for every one.
-    BinaryHashing: lambda categories: blh(categories, ideal=False),
 }
 _UNCHECKED = (
     "the target is independent of the other records",
@@ -101,12 +97,14 @@ def protocol_risk(protocol: LocalProtocol, threat: Threat) -> Risk:
 
 
 def _family(protocol: LocalProtocol) -> Family | None:
-    """Return the family a protocol is a member of; None if its own choice is not."""
+    """Return the family a protocol is a member of; None if its own choice is not.
+
+    Hashing protocols have none: their families assume an ideal hash, which no client
+    has, and a guarantee must hold for every one.
+    """
     if isinstance(protocol, ThresholdHistogram) and protocol.threshold != the_threshold(
         float(protocol.epsilon)
     ):
-        return None
-    if isinstance(protocol, LocalHashing) and type(protocol) is not BinaryHashing:
         return None
     build = _FAMILIES.get(type(protocol))
     return None if build is None else build(protocol.categories)
