@@ -20,7 +20,7 @@ from undertow.mechanisms.local import (
 )
 from undertow.privacy.exact import round_up
 from undertow.risk.exact import Risk
-from undertow.risk.families.base import Family, closed_view
+from undertow.risk.families.base import Family, closed_view, uniform_prior
 from undertow.risk.families.local import grr, she
 from undertow.risk.families.steps import ss
 from undertow.risk.families.unary import oue, sue, the
@@ -83,7 +83,9 @@ def protocol_risk(protocol: LocalProtocol, threat: Threat) -> Risk:
         value = min(1.0, protocol.total_variation() * threat.ceiling)
         theorem, tight = "thesis, Theorem 5.2", None
     else:
-        bound = protocol.advantage_bound(threat.prior.pmf, knowledge=view)
+        # Equal to rounding, which the margin of the closed forms covers.
+        prior = None if uniform_prior(threat) else threat.prior.pmf
+        bound = protocol.advantage_bound(prior, knowledge=view)
         value, theorem, tight = bound.value, bound.theorem, bound.tight
     return Risk(
         min(value, threat.ceiling),
