@@ -28,7 +28,7 @@ from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
 from undertow.audit.pair import audit_pair, pair_trials_needed
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult, MethodResult, Verdict
-from undertow.audit.runner import Counts, Progress, Work, run_chunks
+from undertow.audit.runner import run_chunks
 from undertow.audit.sequential import (
     SequentialTest,
     SequentialVerdict,
@@ -59,7 +59,6 @@ __all__ = [
     "Claim",
     "ClientSubject",
     "CommandSubject",
-    "Counts",
     "Curve",
     "DiffprivlibSubject",
     "Inversion",
@@ -67,7 +66,6 @@ __all__ = [
     "MechanismSubject",
     "MethodResult",
     "OpenDPSubject",
-    "Progress",
     "ProtocolSubject",
     "RecordedSubject",
     "Score",
@@ -77,7 +75,6 @@ __all__ = [
     "Subject",
     "Tail",
     "Verdict",
-    "Work",
     "audit_leakage",
     "audit_local",
     "audit_pair",

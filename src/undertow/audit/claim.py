@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, SupportsIndex, cast
+from typing import Any, Literal, SupportsIndex
 
 from scipy.special import ndtr, ndtri
 
@@ -170,9 +170,27 @@ class Claim:
         return min(1.0, inflate(value, _MARGIN))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the loss and the adjacency as plain values."""
-        loss = cast("dict[str, Any]", to_plain(self.loss))
-        return {**loss, "adjacency": self.adjacency}
+        """Return the loss and the adjacency as plain values.
+
+        A claim is somebody's number, not a guarantee of ours: it is shown as it was
+        stated, to the nearest float, where a guarantee would be rounded up.
+        """
+        stated = {
+            name: _nearest(value) for name, value in _parameters(self.loss).items()
+        }
+        return {"notion": self.loss.notion, **stated, "adjacency": self.adjacency}
 
     def __str__(self) -> str:
         return f"{self.loss} ({self.adjacency})"
+
+
+def _parameters(loss: Pure | Approx | GDP) -> dict[str, Any]:
+    """Return the parameters as they were stated."""
+    values = loss.exact_parameters()
+    if isinstance(loss, GDP):  # its square is what is kept exactly
+        return {"mu": math.sqrt(values[0])}
+    return dict(zip(("epsilon", "delta"), values, strict=False))
+
+
+def _nearest(value: Any) -> Any:
+    return float(value) if isinstance(value, Fraction | int) else to_plain(value)

@@ -122,7 +122,7 @@ def audit_pair(
         subject = subject.shuffled(np.random.default_rng((root, 2)))
     stream = _stream_seed(root)
     chosen = _read_pairs(pairs, len(subject.inputs))
-    plan = _plan(subject, chosen, trials)
+    plan = _plan(subject, chosen, trials, claim)
     recorded = isinstance(subject, RecordedSubject)
     _require_power(claim, plan, level, chosen, recorded=recorded)
     if not recorded:
@@ -210,7 +210,9 @@ def _read_pairs(pairs: Sequence[Pair] | str, size: int) -> list[Pair]:
     return list(dict.fromkeys(listed))
 
 
-def _plan(subject: Subject, pairs: list[Pair], trials: SupportsIndex | None) -> _Plan:
+def _plan(
+    subject: Subject, pairs: list[Pair], trials: SupportsIndex | None, claim: Claim
+) -> _Plan:
     """Split the runs: half for the choice over all inputs, half for one pair."""
     used = sorted({number for pair in pairs for number in pair})
     if isinstance(subject, RecordedSubject):
@@ -228,7 +230,9 @@ def _plan(subject: Subject, pairs: list[Pair], trials: SupportsIndex | None) -> 
     if min(train.values()) < FEWEST or min(test.values()) < 1:
         raise AuditError(
             f"trials must leave {FEWEST} runs of each of {len(used)} inputs for the "
-            f"choice, got {min(train.values())}; ask for more, or name fewer pairs."
+            f"choice, got {min(train.values())}; ask for at least "
+            f"{max(2 * FEWEST * len(used), pair_trials_needed(claim))} trials, or name "
+            "fewer pairs."
         )
     return _Plan(train, test)
 
@@ -250,8 +254,8 @@ def _require_power(
             needed = -(-needed * len(plan.train) // 2)
             given = sum(plan.train.values()) + sum(plan.test.values())
         raise AuditError(
-            f"trials must be at least {needed} to refute {claim} at confidence "
-            f"{confidence:g} in any case, got {given}."
+            f"trials must be at least {needed} for {claim} to be refutable at "
+            f"confidence {confidence:g} at all, got {given}."
         )
 
 

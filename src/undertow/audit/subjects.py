@@ -177,7 +177,27 @@ def read_inputs(inputs: Iterable[Any], *, name: str = "inputs") -> tuple[Any, ..
     listed = tuple(inputs)
     if len(listed) < 2:
         raise ValueError(f"{name} must be at least two, got {len(listed)}.")
+    kinds = [_content(value) for value in listed]
+    if len(set(kinds)) < len(kinds):
+        twice = next(
+            v for v, k in zip(listed, kinds, strict=True) if kinds.count(k) > 1
+        )
+        raise AuditError(
+            f"{name} must differ, got {shortened(repr(twice))} twice; nothing tells a "
+            "value from itself, so every claim would stand."
+        )
     return listed
+
+
+def _content(value: Any) -> Hashable:
+    """Return what tells inputs apart: type and content."""
+    if isinstance(value, np.ndarray):
+        return "array", value.dtype.str, value.shape, value.tobytes()
+    try:
+        hash(value)
+    except TypeError:  # lists and dictionaries, whose text is complete
+        return type(value), repr(value)
+    return type(value), value
 
 
 def read_outputs(raw: Any, size: int, *, name: str) -> Outputs:

@@ -205,7 +205,7 @@ def test_too_few_trials_are_refused_with_the_number_needed(claim):
     subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
     needed = pair_trials_needed(claim)
     assert audit_pair(subject, claim, trials=needed).verdict == "not refuted"
-    with pytest.raises(AuditError, match=f"at least {needed} to refute"):
+    with pytest.raises(AuditError, match=f"at least {needed} for"):
         audit_pair(subject, claim, trials=needed - 4)
 
 
