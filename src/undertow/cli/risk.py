@@ -136,7 +136,7 @@ def risk_calibrate(
         if json_output:
             print_json(calibration_record(found, level))
         else:
-            print_calibration(found, level)
+            print_calibration(found, level, family.called)
 
 
 @risk.command("compare")
@@ -284,7 +284,7 @@ def _source(
         sensitivity=options.sensitivity,
         delta=options.delta,
     )
-    family.mechanism(value)  # refuses a parameter that cannot be deployed
+    family.require_parameter(value)
     return family, described, value
 
 
@@ -334,7 +334,8 @@ def _row(
             confidence=confidence,
         )
     except AssumptionError as refusal:
-        return Row(family.name, {"epsilon": None}, reason=str(refusal))
+        none = {"epsilon": None}
+        return Row(family.name, none, reason=str(refusal), called=family.called)
     return Row(
         family.name,
         level_record(family, found.value, binding=found.binding),
@@ -343,4 +344,6 @@ def _row(
         found.method,
         None if found.structure is None else dict(found.structure),
         found.utility,
+        binding=found.binding,
+        called=family.called,
     )

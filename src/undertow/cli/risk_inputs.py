@@ -222,7 +222,7 @@ def _prior(described: Description, weights: Weights | None) -> Prior:
     if weights is None:
         return Prior.uniform(described.support)
     values = weights.values
-    if described.span is not None and weights.records is not None:
+    if weights.records not in (None, described.support):
         values = _spread(described, weights)
     if len(values) != described.size:
         raise MismatchError(
@@ -246,7 +246,7 @@ def _prior(described: Description, weights: Weights | None) -> Prior:
 
 
 def _spread(described: Description, weights: Weights) -> tuple[float, ...]:
-    """Return the counts of a range, 0 for numbers that were not named."""
+    """Return the counts of numbered records, 0 for numbers that were not named."""
     assert weights.records is not None
     counts = dict(zip(weights.records, weights.values, strict=True))
     outside = set(counts).difference(described.support)
@@ -279,7 +279,7 @@ def _by_loss(size: int, tolerance: float, loss: str) -> Success:
     least = min(min(row) for row in rows)
     if least < 0:
         raise ModelError(f"loss must be non-negative, got {least}.")
-    return Success.from_matrix([[x <= tolerance for x in row] for row in rows])
+    return Success.within(rows, tolerance)
 
 
 def _knowledge(aux: str, size: int) -> Knowledge:

@@ -90,7 +90,8 @@ PriorLaw = Annotated[
     typer.Option(
         "--prior",
         help="'uniform', or as JSON or @file.json: probabilities or counts in the "
-        "order of the records, or an object from record to count.",
+        "order of the records, or an object from record to count, in which numbers of "
+        "--range or --categories that are left out count 0.",
     ),
 ]
 Aux = Annotated[

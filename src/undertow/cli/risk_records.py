@@ -101,7 +101,7 @@ def read_records(
     if categories is not None:
         size = check_count(categories, "categories", minimum=2)
         _require_size(size, "categories")
-        return Description(_called(weights, size) or tuple(range(size)))
+        return Description(_numbered(weights, size) or tuple(range(size)))
     if weights is None:
         raise ModelError(
             "the records must be described, got none of --categories, --range, "
@@ -120,7 +120,9 @@ def read_matrix(given: Any, name: str) -> list[list[float]]:
     even = all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
     deep = even and any(isinstance(item, list) for row in rows for item in row)
     if not (rows and even and rows[0]) or deep:
-        raise ModelError(f"{name} must be a matrix of even rows, got another shape.")
+        raise ModelError(
+            f"{name} must be a matrix with rows of equal length, got another shape."
+        )
     return [list(_finite(row, name)) for row in rows]
 
 
@@ -177,6 +179,20 @@ def _from_answers(text: str, weights: Weights | None) -> Description:
     differ = len(set(numbers)) == len(numbers)
     own = numbers if differ else tuple(range(len(numbers)))
     return Description(_called(weights, len(numbers)) or own, numbers)
+
+
+def _numbered(weights: Weights | None, size: int) -> Records | None:
+    """Return what the prior calls categories, unless by their numbers."""
+    records = None if weights is None else weights.records
+    if records is None or set(range(size)).issuperset(records):
+        return None
+    if len(records) != size:
+        raise MismatchError(
+            f"prior must have one entry for each of the {size} records, got "
+            f"{len(records)}; an object that names some of 0 to {size - 1} alone may "
+            "leave out the others."
+        )
+    return records
 
 
 def _called(weights: Weights | None, size: int) -> Records | None:

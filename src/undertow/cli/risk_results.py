@@ -65,7 +65,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One mechanism of a comparison; without a parameter, the reason why."""
+    """One mechanism of a comparison; without a parameter, the reason why.
+
+    `called` is the name in a sentence. Where the target does not bind, the utility is
+    the limit.
+    """
 
     name: str
     level: dict[str, Any]
@@ -75,6 +79,8 @@ class Row:
     structure: dict[str, int] | None = None
     utility: Utility | None = None
     reason: str = ""
+    binding: bool = True
+    called: str = ""
 
 
 def assess(
@@ -271,16 +277,21 @@ def row_at(
     confidence: float,
 ) -> Row:
     """Return the row of a family at a parameter that was given."""
-    family.mechanism(parameter)
+    family.require_parameter(parameter)
     risk = family.risk(parameter, threat)
+    utility = utility_at(family, parameter, users=users, confidence=confidence)
+    how = risk.theorem
+    if utility is None and parameter > family.largest:
+        how += f"; no utility, deployable up to {family.parameter} {family.largest:g}"
     return Row(
         family.name,
         level_record(family, parameter, binding=True),
         risk.value,
         risk.tight is True,
-        risk.theorem,
+        how,
         None,
-        utility_at(family, parameter, users=users, confidence=confidence),
+        utility,
+        called=family.called,
     )
 
 
@@ -304,6 +315,7 @@ def comparison_record(
                 "advantage": row.advantage,
                 "exact": row.exact,
                 "method": row.method,
+                "binding": row.binding,
                 "structure": row.structure,
                 "utility": to_plain(row.utility),
                 "reason": row.reason,

@@ -107,20 +107,22 @@ def _advantage_rows(found: Found) -> list[tuple[str, str]]:
     ]
 
 
-def print_calibration(found: RiskCalibration, level: dict[str, Any]) -> None:
+def print_calibration(
+    found: RiskCalibration, level: dict[str, Any], called: str
+) -> None:
     """Print a calibration: the parameter, the risk at it, what other routes allow."""
     console = Console()
     if found.binding:
         _line(
             console,
-            f"{_level(level)} for {found.family}: no attack under this threat has an "
+            f"{_level(level)} for {called}: no attack under this threat has an "
             f"advantage above {found.target:g}",
         )
         _line(console, f"by: {found.achieves.theorem} ({found.method})")
     else:
         _line(
             console,
-            f"any {_SYMBOLS[found.parameter]} for {found.family} keeps the advantage "
+            f"any {_SYMBOLS[found.parameter]} for {called} keeps the advantage "
             f"within {found.target:g}: {found.method}",
         )
     rows = [("advantage there", shown_up(found.achieves.value, _RISK))]
@@ -147,7 +149,8 @@ def print_comparison(
     at = f"advantage {target:g}" if epsilon is None else f"ε = {epsilon:g}"
     best = best_rows(rows)
     for kind, name in best.items():
-        _line(console, f"at {at}, {name} has the least {kind}")
+        row = next(row for row in rows if row.name == name)
+        _line(console, f"at {at}, {row.called} has the least {kind}{_limit(row)}")
     if not best:
         _line(console, f"at {at}, no mechanism here has a stated utility")
     _line(console, f"against: {threat.summary}")
@@ -156,13 +159,15 @@ def print_comparison(
     for row in rows:
         table.add_row(
             row.name,
-            _level(row.level, row.structure),
+            _level(row.level, row.structure) if row.binding else _any(row),
             ("" if row.exact else "≤ ") + _number(row.advantage),
             "–" if row.utility is None else shown_up(row.utility.value),
             Text(row.reason or row.method),
         )
     console.print(table)
-    words = {row.utility.kind: row.utility.summary for row in rows if row.utility}
+    # The words of a limit only where no other row has the kind.
+    late = sorted(rows, key=lambda row: row.binding)
+    words = {row.utility.kind: row.utility.summary for row in late if row.utility}
     for kind, summary in words.items():
         _line(console, f"{kind}: {summary}")
     _line(console, "note: under another threat the order may turn round")
@@ -216,6 +221,17 @@ def _level(level: dict[str, Any], structure: dict[str, int] | None = None) -> st
         parts.append(f"δ = {level['delta']:g}")
     parts += [f"{name} = {value}" for name, value in (structure or {}).items()]
     return ", ".join(parts) or "–"
+
+
+def _any(row: Row) -> str:
+    return "any σ" if "sigma" in row.level else "any ε"
+
+
+def _limit(row: Row) -> str:
+    """Return in brackets that a utility is a limit, where it is."""
+    if row.binding or row.utility is None:
+        return ""
+    return f" ({_any(row)}; in the limit {shown_up(row.utility.value)})"
 
 
 def _alternatives(console: Console, others: Sequence[Alternative]) -> None:

@@ -118,8 +118,8 @@ class Measured:
         low, high = max(low, lowest), min(high, highest)
         return self._estimate(centre, min(low, centre), max(high, centre), method)
 
-    def student(self, values: Floats) -> tuple[float, float] | None:
-        """Return the interval of the normal approximation, for description only."""
+    def student(self, values: Floats, value: float) -> tuple[float, float] | None:
+        """Return the normal approximation around the value, for description only."""
         units, weights = self.plan.unit_means(values), self.weights
         tail = (1.0 + self.confidence) / 2.0
         if self.plan.design != "exhaustive" and len(units) > 1:
@@ -131,8 +131,7 @@ class Measured:
             width = float(ndtri(tail)) * math.sqrt(float(weights**2 @ spread) / J)
         else:
             return None
-        centre = self._average(values)
-        return centre - width, centre + width
+        return value - width, value + width
 
     def _difference(self, hit: Floats, base: Floats) -> float:
         """Return success less correction, exactly 0 if no output matters."""

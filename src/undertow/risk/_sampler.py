@@ -95,6 +95,9 @@ class ChannelSampler:
         """Return the log probability of each output for each record."""
         return np.asarray(self._logs[np.asarray(outputs, dtype=np.intp)])
 
+    def __repr__(self) -> str:
+        return f"ChannelSampler({self.channel!r})"
+
 
 class MechanismSampler:
     r"""Draws from a mechanism on numbers, given its answer for each record.
@@ -167,6 +170,10 @@ class MechanismSampler:
         ]
         return np.stack(columns, axis=1)
 
+    def __repr__(self) -> str:
+        name = type(self.mechanism).__name__
+        return f"MechanismSampler({name}, {len(self.answers)} records)"
+
 
 class ProtocolSampler:
     """Draws reports of a local protocol; the records are its categories, in order.
@@ -203,3 +210,6 @@ class ProtocolSampler:
         categories = range(self.protocol.categories)
         columns = [self.protocol.log_density(outputs, x) for x in categories]
         return np.stack(columns, axis=1)
+
+    def __repr__(self) -> str:
+        return f"ProtocolSampler({self.protocol!r})"

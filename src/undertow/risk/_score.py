@@ -137,6 +137,9 @@ class Scorer:
             return hit, np.full(len(records), self._constant)
         return hit, self._baselines(guesses)
 
+    def __repr__(self) -> str:
+        return f"Scorer({self.attack!r})"
+
     @property
     def width(self) -> int:
         """How many outputs to score at a time: the same for every attack."""

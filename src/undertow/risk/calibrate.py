@@ -7,7 +7,6 @@ smaller epsilon too.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -61,7 +60,7 @@ class RiskCalibration(Calibration):
     structure : mapping
         The whole number to deploy with the parameter: ``subset`` or ``buckets``.
     utility : Utility, optional
-        What the parameter is worth.
+        What the parameter is worth; where nothing binds, in the limit.
     warnings : tuple of str
         What should be known with it.
     """
@@ -231,9 +230,7 @@ def calibrate(
         structure=named,
         utility=utility_at(
             family, value, structure=structure, users=users, confidence=confidence
-        )
-        if 0 < value < math.inf
-        else None,
+        ),
         warnings=tuple(_warnings(family, solved)),
     )
 

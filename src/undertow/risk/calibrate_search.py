@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.errors import InfeasibleTarget, SearchError
+from undertow.errors import InfeasibleTarget, NotApplicable, SearchError
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import (
     LEAST_LEVEL,
@@ -17,8 +18,8 @@ from undertow.risk.families.base import (
     Curve,
     Family,
     Structure,
-    greatest_levels,
 )
+from undertow.risk.families.levels import false_position, greatest_levels
 from undertow.risk.threat import Threat
 
 __all__ = ["Solved", "engine_curve", "solve"]
@@ -31,6 +32,8 @@ _SLACK = 4.0 * MARGIN
 _TOUCH = 4e-15
 _STEPS, _CLOSE, _NEAR = 240, 1e-12, 5e-11
 _SHRINKS = 60
+# Targets from which one table of the engine is shared, its levels for each, at most.
+_MANY, _EACH, _SHARED = 8, 2, 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,14 +49,13 @@ class Solved:
 
 
 def engine_curve(family: Family, threat: Threat) -> Curve | None:
-    """Return the curve that the exact engine gives, one evaluation per level."""
+    """Return the curve that the exact engine gives, many levels at a time."""
     if family.source(1.0, threat) is None:
         return None
 
     def values(levels: Floats, structure: Structure | None) -> Floats:
-        return np.array(
-            [advantage(family.source(float(x), threat), threat).value for x in levels]
-        )
+        sources = [family.source(float(x), threat) for x in levels]
+        return np.array(_engine_values(sources, threat))
 
     return Curve(
         values,
@@ -62,6 +64,20 @@ def engine_curve(family: Family, threat: Threat) -> Curve | None:
         reason="the exact engine",
         searched=True,
     )
+
+
+def _engine_values(sources: Sequence[Any], threat: Threat) -> list[float]:
+    """Evaluate noisy numbers together, in halves where that is too much at once."""
+    from undertow.risk.scalar import ScalarChannel, advantage_curve
+
+    if len(sources) < 2 or not all(isinstance(x, ScalarChannel) for x in sources):
+        return [advantage(x, threat).value for x in sources]
+    try:
+        return [risk.value for risk in advantage_curve(sources, threat)]
+    except NotApplicable:
+        half = len(sources) // 2
+        parts = (sources[:half], sources[half:])
+        return [value for part in parts for value in _engine_values(part, threat)]
 
 
 def solve(
@@ -127,13 +143,37 @@ def _search(
         return memory[level]
 
     if family.monotone:
-        found = [
-            _bisected(risk, goal, largest=family.largest, start=start)
-            for goal, start in zip(targets.tolist(), starts.tolist(), strict=True)
-        ]
-        return np.array(found), "bisection of the exact engine", None
+        levels, left = np.empty(targets.shape), np.ones(targets.shape, dtype=bool)
+        if len(targets) >= _MANY:
+            levels, left = _together(curve, targets, starts, largest=family.largest)
+        for k in np.flatnonzero(left).tolist():
+            goal, start = float(targets[k]), float(starts[k])
+            levels[k] = _bisected(risk, goal, largest=family.largest, start=start)
+        return levels, "bisection of the exact engine", None
     found = [_scanned(risk, t, last=largest) for t in targets.tolist()]
     return np.array(found), "scan of the exact engine", None
+
+
+def _together(
+    curve: Curve, targets: Floats, starts: Floats, *, largest: float
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Bracket all targets by one table, then narrow all brackets at the same time.
+
+    Also says which targets lie outside the table.
+    """
+    top, most = float(starts.max()), float(targets.max())
+    while top < largest and float(curve.raised(np.array([top]))[0]) <= most:
+        top = min(4.0 * top, largest)
+    grid = np.geomspace(float(starts.min()), top, min(_EACH * len(targets), _SHARED))
+    risks = np.maximum.accumulate(curve.raised(grid))
+    place = np.searchsorted(risks, targets, side="right")
+    inner = (place > 0) & (place < len(grid)) & (risks[place - 1] > 0.0)
+    ends = grid[place[inner] - 1], grid[place[inner]]
+    levels = np.zeros(targets.shape)
+    levels[inner] = false_position(
+        curve, targets[inner], ends, near=2.0 * _NEAR, width=_CLOSE
+    )
+    return levels, ~inner
 
 
 def _bisected(
@@ -232,7 +272,7 @@ def _require_reached(
         noise = "smallest" if family.rises else "largest"
         out = "lower delta" if family.delta else "raise the target"
         raise InfeasibleTarget(
-            f"advantage must be greater than {least:.3g}, what {family.name} has at "
+            f"advantage must be greater than {least:.3g}, what {family.called} has at "
             f"the {noise} {family.parameter} that is evaluated, got "
             f"{targets[missed].min():.3g}; {out} or choose another family.",
             least=least,
@@ -242,10 +282,10 @@ def _require_reached(
 def _never(target: float, limit: float, threat: Threat, family: Family) -> str:
     if target >= threat.ceiling * (1.0 - _TOUCH):
         return (
-            "the target never binds: no attack under this threat has a larger "
-            f"advantage than {threat.ceiling:.6g}, so any {family.parameter} meets it"
+            "the target never binds, as no attack under this threat has a larger "
+            f"advantage than {threat.ceiling:.6g}; any {family.parameter} meets it"
         )
     return (
-        f"the target never binds: {family.name} has at most {limit:.6g} under this "
-        f"threat, whatever {family.parameter} is"
+        f"the target never binds, as {family.called} has at most {limit:.6g} under "
+        f"this threat, whatever {family.parameter} is"
     )

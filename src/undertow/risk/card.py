@@ -247,10 +247,8 @@ def _aim(rule: str, what: str) -> str:
     """Return what is guessed, in the words of the success rule."""
     if rule == "the exact record":
         return f"exact {what}"
-    if rule.startswith(("within", "at most")):
+    if rule.startswith("within"):
         return f"{what} to {rule}"
-    if rule == "a table of hits":
-        return f"{what}, by the stated rule,"
     named = rule.removeprefix("the ").removeprefix("right ")
     return what if what != "record" else named
 

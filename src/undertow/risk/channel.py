@@ -20,6 +20,7 @@ from undertow._arrays import read_floats
 from undertow._validate import check_count
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.base import ChoiceMechanism
+from undertow.mechanisms.local.base import LocalProtocol
 
 __all__ = ["Channel", "ChannelSource", "ChannelStream", "as_channel"]
 
@@ -235,8 +236,10 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
 
     Parameters
     ----------
-    source : Channel, ChannelStream, ChannelSource or ChoiceMechanism
-        A mechanism is tabulated on `support`.
+    source : Channel, ChannelStream, ChannelSource, ChoiceMechanism or LocalProtocol
+        A mechanism is tabulated on `support`. The categories of a local protocol are
+        the records, in their order, and its reports must be few: those of randomised
+        response, of at most 12 bits, or at most 10^5 sets.
     support : sequence of hashable
         The records of the threat.
 
@@ -245,17 +248,18 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
     MismatchError
         If a channel is on other records, or on another number of them.
     NotApplicable
-        If a mechanism has infinitely many outputs.
+        If a mechanism has infinitely many outputs, or a protocol too many.
     """
     if isinstance(source, ChannelSource) and callable(source.channel):
         source = source.channel(support)
     elif isinstance(source, ChoiceMechanism):
         source = Channel.from_mechanism(source, support)
+    elif isinstance(source, LocalProtocol):
+        source = _tabulated(source, support)
     if not isinstance(source, Channel | ChannelStream):
         raise NotApplicable(
             "a finite channel must be a Channel or a mechanism with finitely many "
-            f"outputs, got {type(source).__name__}; tabulate it, or use the engine for "
-            "one-dimensional outputs or simulation."
+            f"outputs, got {type(source).__name__}; {_way_out(source)}."
         )
     if source.size != len(support):
         raise MismatchError(
@@ -268,6 +272,29 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
             "others."
         )
     return source
+
+
+def _tabulated(protocol: LocalProtocol, support: Sequence[Hashable]) -> Channel:
+    from undertow.risk._reports import tabulate
+
+    if protocol.categories != len(support):
+        raise MismatchError(
+            f"the protocol must have a category for each of the {len(support)} "
+            f"records, got {protocol.categories}."
+        )
+    return Channel(tabulate(protocol), support)
+
+
+def _way_out(source: Any) -> str:
+    from undertow.risk.scalar import ScalarChannel
+    from undertow.risk.scalar.laws import is_scalar
+
+    if isinstance(source, ScalarChannel) or is_scalar(source):
+        return (
+            "its output is a real number: use advantage for the best attack, "
+            "OptimalGuess to run it, or scalar_attack_risk for an attack on intervals"
+        )
+    return "tabulate it, or estimate the risk by simulation"
 
 
 def _block(given: ArrayLike) -> Floats:

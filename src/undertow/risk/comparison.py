@@ -35,7 +35,10 @@ class Comparison(_Shown):
     rows: tuple[RiskCalibration, ...]
 
     def best(self, kind: str) -> RiskCalibration:
-        """Return the row of best utility of a kind, ``"error"`` or ``"deviation"``."""
+        """Return the row of best utility of a kind, ``"error"`` or ``"deviation"``.
+
+        A row whose target never binds takes part with its utility in the limit.
+        """
         rows = [
             r for r in self.rows if r.utility is not None and r.utility.kind == kind
         ]
@@ -72,7 +75,8 @@ def compare(
     Returns
     -------
     Comparison
-        One calibration per family, in the order given.
+        One calibration per family, in the order given. Where the target never binds,
+        the utility is what is approached as epsilon grows or the noise vanishes.
 
     Examples
     --------

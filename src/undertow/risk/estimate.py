@@ -185,11 +185,12 @@ def _paired(
 ) -> AttackEstimate:
     plan, constant = measured.plan, constant_baseline(measured.threat)
     hit, base = score_draws(sampler, scorer, plan, streams, progress)
+    advantage = measured.advantage(hit, base, constant)
     return AttackEstimate(
         measured.success(hit),
         measured.mean(base, 0.0, 1.0) if constant is None else constant,
-        measured.advantage(hit, base, constant),
-        measured.student(hit - base),
+        advantage,
+        measured.student(hit - base, advantage.value),
         plan.design,
         "paired",
         plan.total,

@@ -161,8 +161,8 @@ def success_rate(source: Any, threat: Threat) -> Risk:
     ----------
     source : Channel, ChannelStream, ScalarChannel or mechanism
         The law of everything that is released, for each record. A mechanism has
-        finitely many outputs, or is Laplace or Gaussian noise on records that are
-        numbers.
+        finitely many outputs, is Laplace or Gaussian noise on records that are
+        numbers, or is a local protocol with few reports.
     threat : Threat
         Prior, success rule and knowledge.
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from undertow._validate import check_probability
+from undertow._validate import check_index, check_probability
 from undertow.errors import MismatchError, ModelError
 from undertow.privacy.result import Estimate
 from undertow.risk._draws import Progress, batches, plan_draws
@@ -206,13 +206,34 @@ class PosteriorGain:
         self, outputs: Any, known: int, *, rng: np.random.Generator
     ) -> NDArray[np.intp]:
         """Return the first guess of largest gain, or decline if all of them lose."""
-        fibre, sets = self._groups[known]
-        gains = (self.posterior(outputs) - self.threat.prior.pmf).T
-        sums = sets.sums(gains[fibre])[sets.member]
-        answers: NDArray[np.intp] = sums.argmax(axis=0)
+        scores = self.scores(outputs, known)
+        answers: NDArray[np.intp] = scores.argmax(axis=1)
         if self.threat.abstain:
-            answers[sums.max(axis=0) < 0] = ABSTAIN
+            answers[scores.max(axis=1) < 0] = ABSTAIN
         return answers
+
+    def scores(self, outputs: Any, known: int, *, centred: bool = True) -> Floats:
+        """Return the gain of every guess given each output: shape (outputs, guesses).
+
+        Parameters
+        ----------
+        outputs : object
+            A batch, as the source makes it.
+        known : int
+            What is known of the target: a number into ``threat.fibres``.
+        centred : bool, optional
+            Whether the prior mass of what a guess hits is subtracted from its
+            posterior mass, the default.
+        """
+        z = check_index(known, "known", size=len(self._groups))
+        fibre, sets = self._groups[z]
+        weights = self.posterior(outputs)
+        if centred:
+            weights -= self.threat.prior.pmf
+        return np.asarray(sets.sums(weights.T[fibre])[sets.member].T)
+
+    def __repr__(self) -> str:
+        return f"PosteriorGain({self.source!r})"
 
 
 def _averages_to_zero(sets: HitSets) -> bool:

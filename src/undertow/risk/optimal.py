@@ -41,8 +41,9 @@ class OptimalAttack:
 
     Parameters
     ----------
-    source : Channel or mechanism with finitely many outputs
-        The law of the output for each record.
+    source : Channel, mechanism or local protocol with finitely many outputs
+        The law of the output for each record. For real outputs and for protocols with
+        many reports there is :class:`~undertow.risk.attacks.OptimalGuess`.
     threat : Threat
         Prior, success rule and knowledge.
 

@@ -8,7 +8,7 @@ an attacker who knows nothing would be quoted against one who knows the record.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from undertow._validate import check_probability
@@ -29,7 +29,7 @@ from undertow.risk.bounds import (
     success_bound,
 )
 from undertow.risk.bounds._parts import BARE, calibrated_epsilon, disagreement
-from undertow.risk.bounds._table import RULES, Guarantee, Rule
+from undertow.risk.bounds._table import RULES, Guarantee, Rule, for_replacement
 from undertow.risk.exact import advantage
 from undertow.risk.threat import Threat
 
@@ -98,8 +98,8 @@ def best_bound(
     Parameters
     ----------
     guarantee : Loss, TradeOff or float
-        What the mechanism promises for replacing a record; a number is its total
-        variation.
+        What the mechanism promises for replacing a record, or for adding or removing
+        one if the threat says so by its ``adjacency``; a number is its total variation.
     threat : Threat or Baselines
         Whom it is promised against.
     source : Channel or mechanism with finitely many outputs, optional
@@ -120,8 +120,9 @@ def best_bound(
     Notes
     -----
     Table 5.1 of [1]_ with the sharpenings of the page "Bounds on the advantage". A row
-    below the exact advantage (Theorem 5.3) shows that the guarantee is false. Not
-    checkable: independent records.
+    below the exact advantage (Theorem 5.3) shows that the guarantee is false. A
+    guarantee for adding or removing a record is first restated for replacing one, as
+    proved on the page "Reconstruction advantage". Not checkable: independent records.
 
     References
     ----------
@@ -136,10 +137,10 @@ def best_bound(
     >>> report.name, round(report.value, 6)
     ('uniform guess', 0.131977)
     """
-    known = _baselines(threat)
-    _check_kind(guarantee)
+    known, stated = _baselines(threat), _check_kind(guarantee)
+    replaced = _replaced(stated, known)
     exact = _UNKNOWN_LAW if source is None else _exact_row(source, threat)
-    rows = [*(_row(rule, guarantee, known) for rule in RULES), exact]
+    rows = [*(_row(rule, replaced, known, stated) for rule in RULES), exact]
     best = exact if exact.applies else min(rows, key=_value)
     assert best.bound is not None
     return BoundReport(best.bound, best.name, tuple(rows))
@@ -172,9 +173,8 @@ def named_bound(
     rules = {rule.name: rule for rule in RULES}
     if name not in rules:
         raise ValueError(f"name must be one of {sorted(rules)}, got {name!r}.")
-    known = _baselines(threat)
-    _check_kind(guarantee)
-    row = _row(rules[name], guarantee, known)
+    known, stated = _baselines(threat), _check_kind(guarantee)
+    row = _row(rules[name], _replaced(stated, known), known, stated)
     if row.bound is None:
         raise AssumptionError(
             f"the row {name!r} does not apply: it {row.reason}; use best_bound, which "
@@ -199,10 +199,13 @@ def best_success_bound(
     >>> round(best_success_bound(Pure(1), Baselines(0.1, 0.1, 0.1)).value, 6)
     0.271828
     """
-    known = _baselines(threat)
-    return success_bound(
-        guarantee, best_guess=known.best_guess, knowledge=known.knowledge
+    known, replaced = _baselines(threat), guarantee
+    if isinstance(guarantee, Loss | TradeOff) and known.adjacency == "add-remove":
+        replaced = for_replacement(guarantee)
+    bound = success_bound(
+        replaced, best_guess=known.best_guess, knowledge=known.knowledge
     )
+    return replace(bound, unchecked=_hypotheses(bound.unchecked, known))
 
 
 def calibrate_black_box(
@@ -222,8 +225,8 @@ def calibrate_black_box(
     Returns
     -------
     Calibration
-        Rounded down, the bound evaluated at it; infinite where the target is not below
-        the largest advantage there is.
+        For the ``adjacency`` of the threat; rounded down, the bound evaluated at it;
+        infinite where the target is not below the largest advantage there is.
 
     Raises
     ------
@@ -258,6 +261,8 @@ def calibrate_black_box(
     return calibrated_epsilon(target, bound, ceiling=ceiling)
 
 
+_REPLACING = "replacing one record by another"
+_RESTATED = ", restated from adding or removing a record to replacing one"
 _UNKNOWN_LAW = BoundRow(
     "exact advantage",
     False,
@@ -265,7 +270,9 @@ _UNKNOWN_LAW = BoundRow(
 )
 
 
-def _row(rule: Rule, guarantee: Guarantee, threat: Baselines) -> BoundRow:
+def _row(
+    rule: Rule, guarantee: Guarantee, threat: Baselines, stated: Guarantee
+) -> BoundRow:
     obstacle = rule.obstacle(guarantee, threat)
     if obstacle is not None:
         return BoundRow(rule.name, False, obstacle)
@@ -275,18 +282,39 @@ def _row(rule: Rule, guarantee: Guarantee, threat: Baselines) -> BoundRow:
     if threat.derived:  # what the table needs was read off the threat itself
         trusted = tuple(h for h in trusted if h in BARE)
         checked = (*checked, *rule.needs)
-    if isinstance(guarantee, AccountedTradeOff):  # what its curve rests on
-        trusted += tuple(h for h in guarantee.unchecked if h not in trusted)
-    stated = Bound(
+    if isinstance(stated, AccountedTradeOff):  # what its curve rests on
+        trusted += tuple(h for h in stated.unchecked if h not in trusted)
+    same = threat.adjacency == "replace"
+    found = Bound(
         bound.value,
         bound.theorem,
-        trusted,
+        _hypotheses(trusted, threat),
         checked,
         "advantage",
         bound.witness,
-        bound.tight,
+        bound.tight if same else None,
     )
-    return BoundRow(rule.name, True, f"has {', '.join(met)}", stated)
+    why = f"has {', '.join(met)}{'' if same else _RESTATED}"
+    return BoundRow(rule.name, True, why, found)
+
+
+def _replaced(guarantee: Guarantee, threat: Baselines) -> Guarantee:
+    """Return the guarantee for replacing a record."""
+    if threat.adjacency == "replace":
+        return guarantee
+    if isinstance(guarantee, Loss | TradeOff):
+        return for_replacement(guarantee)
+    # By the triangle inequality, through the records without the target.
+    return min(1.0, 2.0 * check_probability(guarantee, "guarantee"))
+
+
+def _hypotheses(trusted: tuple[str, ...], threat: Baselines) -> tuple[str, ...]:
+    """Return what is taken on trust, naming the change that the guarantee is for."""
+    if threat.adjacency == "replace":
+        return trusted
+    return tuple(
+        h.replace(_REPLACING, "adding or removing one record") for h in trusted
+    )
 
 
 def _exact_row(source: Any, threat: ThreatLike | Baselines) -> BoundRow:
@@ -308,7 +336,7 @@ def _baselines(threat: ThreatLike | Baselines) -> Baselines:
     return threat if isinstance(threat, Baselines) else Baselines.of(threat)
 
 
-def _check_kind(guarantee: Guarantee) -> None:
+def _check_kind(guarantee: Guarantee) -> Guarantee:
     if isinstance(guarantee, bool) or not isinstance(
         guarantee, Loss | TradeOff | float | int
     ):
@@ -316,3 +344,4 @@ def _check_kind(guarantee: Guarantee) -> None:
             "guarantee must be a Loss, a TradeOff or a total variation, got "
             f"{type(guarantee).__name__}; for a mechanism use undertow.risk.advantage."
         )
+    return guarantee

@@ -10,14 +10,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_non_negative
-from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.risk._hits import read_distances, read_truth_values, reflexive
+from undertow.errors import MismatchError, ModelError
+from undertow.risk._globe import hits_on_globe
+from undertow.risk._hits import (
+    hits_by_calls,
+    read_distances,
+    read_truth_values,
+    reflexive,
+)
 from undertow.risk._sets import (
     CellSets,
     HitSets,
@@ -32,9 +39,6 @@ __all__ = ["Success"]
 Records = Sequence[Any]
 Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]
-
-# Calls of an error function that is given as a Python callable.
-_PAIRS = 4_000_000
 
 
 class Success(ABC):
@@ -94,43 +98,69 @@ class Success(ABC):
 
     @staticmethod
     def within(
-        distance: Literal["absolute"] | Callable[[Any, Any], float],
+        distance: Literal["absolute", "metres"]
+        | Callable[[Any, Any], float]
+        | ArrayLike,
         eta: float,
         *,
         guesses: Sequence[Any] = (),
+        unit: str | None = None,
     ) -> Success:
         """Return the rule under which an error of at most `eta` counts.
 
         Parameters
         ----------
-        distance : "absolute" or callable
+        distance : "absolute", "metres", callable or array_like
             The error of a guess (first argument) on a truth (second); ``"absolute"``
-            for records that are numbers, which are then handled in linear time.
+            for records that are numbers, which are then handled in linear time;
+            ``"metres"`` on the Earth, for records (latitude, longitude) in degrees; or
+            the loss matrix ``[guess][truth]``, whose first rows are the records.
         eta : float
             The threshold, included.
         guesses : sequence, optional
-            What may be guessed besides the records of the support.
+            What may be guessed besides the records of the support; further rows of a
+            loss matrix say it themselves.
+        unit : str, optional
+            The word after `eta` in summaries, such as ``"hours"``.
+
+        Raises
+        ------
+        ModelError
+            If a loss matrix is no table of non-negative numbers with a row for each
+            record, or a record does not hit itself.
 
         Notes
         -----
         ``"absolute"`` reads numbers as the decimals they are written as, so that 0.8
-        and 0.6 are within 0.2. A distance of your own is compared as a float: give
-        `eta` a slack, since a hit that is lost by rounding understates the risk.
+        and 0.6 are within 0.2. A distance or a matrix of your own is compared as
+        floats: give `eta` a slack, since a hit that is lost by rounding understates the
+        success. ``"metres"`` takes the Earth as a sphere and `eta` 0.57 % longer: every
+        pair within `eta` on the ellipsoid WGS 84 is a hit and none beyond 1.0103
+        `eta`, as proved on the theory page. Up to 400 million pairs.
 
         Examples
         --------
         >>> rule = Success.within("absolute", 1, guesses=[1])
         >>> rule.matrix([0, 2]).astype(int).tolist()
         [[1, 0], [0, 1], [1, 1]]
+        >>> Success.within([[0, 2], [1, 0]], 1).matrix("ab").astype(int).tolist()
+        [[1, 0], [1, 1]]
         """
-        threshold = check_non_negative(eta, "eta")
-        if distance == "absolute":
-            return _Line(threshold, _extra(guesses))
-        if not callable(distance):
+        threshold, extra = check_non_negative(eta, "eta"), _extra(guesses)
+        words = f"within {threshold:g}" + (f" {unit}" if unit else "")
+        if isinstance(distance, str):
+            return _by_name(distance, threshold, words, extra)
+        if callable(distance):
+            near = partial(hits_by_calls, distance=distance, eta=threshold)
+            return _Pairs(near, words, extra)
+        if extra:
             raise TypeError(
-                f"distance must be 'absolute' or callable, got {distance!r}."
+                "guesses must be left out with a loss matrix, which has a row for "
+                f"each, got {len(extra)}."
             )
-        return _Pairs(distance, threshold, _extra(guesses))
+        hits = np.asarray(read_distances(distance, "distance") <= threshold, np.bool_)
+        loss = " of the stated loss" if unit is None else ""
+        return _Table(hits, words + loss, "distance")
 
     @staticmethod
     def hops(distances: ArrayLike, eta: float) -> Success:
@@ -152,7 +182,7 @@ class Success(ABC):
         """
         table, threshold = read_distances(distances), check_non_negative(eta, "eta")
         hits = np.asarray(table <= threshold, dtype=np.bool_)
-        return _Table(hits, f"at most {threshold:g} hops")
+        return _Table(hits, f"within {threshold:g} hops")
 
     @staticmethod
     def from_matrix(hits: ArrayLike) -> Success:
@@ -169,7 +199,7 @@ class Success(ABC):
         ModelError
             If a record does not hit itself, or there are fewer rows than records.
         """
-        return _Table(read_truth_values(hits), "a table of hits")
+        return _Table(read_truth_values(hits), "within the stated tolerance")
 
     @abstractmethod
     def sets(self, support: Records, fibres: Sequence[Indices]) -> tuple[HitSets, ...]:
@@ -231,9 +261,9 @@ class _Cells(Success):
 class _Line(Success):
     """Numbers within a distance of each other."""
 
-    def __init__(self, eta: float, extra: tuple[Any, ...]) -> None:
+    def __init__(self, eta: float, summary: str, extra: tuple[Any, ...]) -> None:
         self._eta, self._extra = eta, extra
-        self.summary = f"within {eta:g}"
+        self.summary = summary
 
     def guesses(self, support: Records) -> tuple[Any, ...]:
         return (*support, *self._extra)
@@ -271,16 +301,16 @@ class _Matrix(Success):
 
 
 class _Pairs(_Matrix):
-    """An error function of two records, called for every pair."""
+    """Hits worked out from the records, once for each support."""
 
     def __init__(
         self,
-        distance: Callable[[Any, Any], float],
-        eta: float,
+        near: Callable[[Records, Records], Bools],
+        summary: str,
         extra: tuple[Any, ...],
     ) -> None:
-        self._distance, self._eta, self._extra = distance, eta, extra
-        self.summary = f"within {eta:g}"
+        self._near, self._extra = near, extra
+        self.summary = summary
         self._seen: tuple[tuple[Any, ...], Bools] | None = None
 
     def guesses(self, support: Records) -> tuple[Any, ...]:
@@ -288,25 +318,17 @@ class _Pairs(_Matrix):
 
     def matrix(self, support: Records) -> Bools:
         rows = self.guesses(support)
-        if self._seen is not None and self._seen[0] == rows:
-            return self._seen[1]
-        if len(rows) * len(support) > _PAIRS:
-            raise NotApplicable(
-                f"a callable distance must have at most {_PAIRS} pairs, got "
-                f"{len(rows) * len(support)}; use Success.hops with a table of "
-                "distances."
-            )
-        errors = read_distances([[self._distance(g, x) for x in support] for g in rows])
-        hits = np.asarray(errors <= self._eta, dtype=np.bool_)
-        self._seen = (rows, reflexive(hits))
-        return hits
+        if self._seen is None or self._seen[0] != rows:
+            self._seen = (rows, reflexive(self._near(rows, support)))
+        return self._seen[1]
 
 
 class _Table(_Matrix):
     """A given matrix of hits, for supports of its size."""
 
-    def __init__(self, hits: Bools, summary: str) -> None:
-        self._hits, self.summary = reflexive(hits), summary
+    def __init__(self, hits: Bools, summary: str, name: str = "hits") -> None:
+        self._hits, self.summary = reflexive(hits, name), summary
+        self._name = name
 
     def guesses(self, support: Records) -> tuple[Any, ...]:
         extra = len(self._hits) - len(support)
@@ -315,10 +337,24 @@ class _Table(_Matrix):
     def matrix(self, support: Records) -> Bools:
         if self._hits.shape[1] != len(support):
             raise MismatchError(
-                f"hits must have one column for each of the {len(support)} records, "
-                f"got {self._hits.shape[1]}."
+                f"{self._name} must have one column for each of the {len(support)} "
+                f"records, got {self._hits.shape[1]}."
             )
         return self._hits
+
+
+def _by_name(
+    distance: str, eta: float, summary: str, extra: tuple[Any, ...]
+) -> Success:
+    if distance == "absolute":
+        return _Line(eta, summary, extra)
+    if distance != "metres":
+        raise TypeError(
+            "distance must be 'absolute', 'metres', callable or a loss matrix, got "
+            f"{distance!r}."
+        )
+    metres = summary if summary != f"within {eta:g}" else f"{summary} metres"
+    return _Pairs(partial(hits_on_globe, eta=eta), metres, extra)
 
 
 def _extra(guesses: Sequence[Any]) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._arrays import disagreement
 from undertow._numeric import inflate
 from undertow._validate import check_choice
+from undertow.risk.bounds.baselines import ADJACENCIES, Adjacency
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
 from undertow.risk.success import Success
@@ -27,6 +28,10 @@ __all__ = ["Threat"]
 # Covers the rounding of each term and of the law itself.
 _MARGIN = 2.0**-48
 _STEPS = 2.0**52
+_PRIORS = (
+    "; write Prior(records, probabilities), or use undertow.risk.continuous_advantage "
+    "for a ContinuousPrior."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +49,11 @@ class Threat:
     abstain : bool, optional
         Whether the attacker may decline to answer, which never succeeds. False is the
         definition of the thesis: a guess must be made.
+    adjacency : {"replace", "add-remove"}, optional
+        What may change in the guarantee that is held against this threat; one for
+        adding or removing a record is restated for replacing one before any bound is
+        taken (:func:`~undertow.risk.selector.best_bound`). Where the output law is
+        known, it makes no difference.
 
     Notes
     -----
@@ -61,6 +71,7 @@ class Threat:
     success: Success = field(default_factory=Success.exact)
     knowledge: Knowledge = field(default_factory=Knowledge.none)
     abstain: bool = False
+    adjacency: Adjacency = "replace"
 
     def __post_init__(self) -> None:
         for name, kind in (
@@ -69,11 +80,13 @@ class Threat:
             ("knowledge", Knowledge),
             ("abstain", bool),
         ):
-            if not isinstance(getattr(self, name), kind):
+            given = getattr(self, name)
+            if not isinstance(given, kind):
                 raise TypeError(
-                    f"{name} must be a {kind.__name__}, got "
-                    f"{type(getattr(self, name)).__name__}."
+                    f"{name} must be a {kind.__name__}, got {type(given).__name__}"
+                    f"{_PRIORS if name == 'prior' else '.'}"
                 )
+        check_choice(self.adjacency, "adjacency", choices=ADJACENCIES)
 
     @classmethod
     def reconstruction(cls, prior: Prior) -> Threat:
@@ -117,15 +130,38 @@ class Threat:
         prior: Prior,
         *,
         eta: float,
-        distance: Literal["absolute"] | Callable[[Any, Any], float] | ArrayLike,
+        distance: Literal["absolute", "metres"]
+        | Callable[[Any, Any], float]
+        | ArrayLike,
+        unit: str = "",
     ) -> Threat:
-        """Guess a place to within `eta`, by a distance or a table of distances."""
+        """Guess a place to within `eta`, by a distance or a table of distances.
+
+        Parameters
+        ----------
+        prior : Prior
+            Law of the place.
+        eta : float
+            How near a guess must be, included.
+        distance : "absolute", "metres", callable or array_like
+            As for :meth:`~undertow.risk.success.Success.within`: ``"metres"`` is for
+            records (latitude, longitude) in degrees, and a table is indexed
+            ``[guess][truth]``.
+        unit : str, optional
+            The word after `eta` in the summary, such as ``"hops"``.
+
+        Examples
+        --------
+        >>> homes = Prior.uniform([(41.1496, -8.6110), (41.1450, -8.6107)])
+        >>> threat = Threat.location(homes, eta=500, distance="metres")
+        >>> threat.summary
+        'guess within 500 metres among 2 records, knowing nothing'
+        >>> threat.success.matrix(threat.support).tolist()
+        [[True, False], [False, True]]
+        """
         if isinstance(distance, str):
-            check_choice(distance, "distance", choices=("absolute",))
-            return cls(prior, Success.within("absolute", eta))
-        if callable(distance):
-            return cls(prior, Success.within(distance, eta))
-        return cls(prior, Success.hops(distance, eta))
+            check_choice(distance, "distance", choices=("absolute", "metres"))
+        return cls(prior, Success.within(distance, eta, unit=unit))
 
     @property
     def support(self) -> tuple[Hashable, ...]:
@@ -191,6 +227,8 @@ class Threat:
     def summary(self) -> str:
         """The threat in words."""
         way = ", may decline" if self.abstain else ""
+        if self.adjacency == "add-remove":
+            way += "; guarantees are for adding or removing a record"
         return (
             f"guess {self.success.summary} among {len(self.prior)} records, knowing "
             f"{self.knowledge.summary}{way}"

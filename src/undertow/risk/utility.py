@@ -24,6 +24,8 @@ __all__ = ["EqualRisk", "Utility", "utility_at", "utility_at_equal_risk"]
 Floats = NDArray[np.float64]
 
 _GUARD = 1e-12
+# Epsilon at which the limit of a local protocol is evaluated.
+_LARGE = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def utility_at(
     family : Family
         What is deployed.
     parameter : float
-        Positive; infinite is exact for noise and has no utility stated here.
+        Positive. Infinite epsilon, or noise of 0, stands for the limit.
     structure : int, optional
         Subset size or number of buckets.
     confidence : float
@@ -117,19 +119,44 @@ def utility_at(
     Notes
     -----
     Propositions 2.10 and 2.12 of Guerra-Balboa (2026) for noise; the exact variance of
-    the estimate of a share 1/m for local protocols.
+    the estimate of a share 1/m for local protocols. In the limit the error of noise is
+    0; a local protocol is evaluated at the largest epsilon up to 700 that it can have,
+    where its deviation is no smaller than the limit.
 
     Examples
     --------
-    >>> from undertow.risk.families import laplace
+    >>> from undertow.risk.families import laplace, oue
     >>> round(utility_at(laplace(range(11)), 1.0).value, 6)
     29.957323
+    >>> round(utility_at(oue(10), math.inf).value, 6)
+    0.003162
     """
     sure = check_probability(confidence, "confidence", open_interval=True)
     count = check_count(users, "users")
+    if parameter == (math.inf if family.rises else 0.0):
+        return _limit(family, sure, count)
     if parameter == math.inf or (parameter > family.largest and family.rises):
         return None
     check_positive(parameter, family.parameter)
+    return _stated(family, parameter, structure, sure=sure, count=count)
+
+
+def _limit(family: Family, sure: float, count: int) -> Utility | None:
+    """Return what is approached as epsilon grows, or as the noise vanishes."""
+    place = min(_LARGE, family.largest) if family.rises else 1.0
+    near = _stated(family, place, None, sure=sure, count=count)
+    if near is None:
+        return None
+    if near.kind == "error":
+        words = "as epsilon grows" if family.rises else "as the noise vanishes"
+        return Utility("error", 0.0, f"{near.summary}, in the limit {words}")
+    at = f"in the limit as epsilon grows (at {place:.6g})"
+    return Utility(near.kind, near.value, f"{near.summary}, {at}")
+
+
+def _stated(
+    family: Family, parameter: float, structure: int | None, *, sure: float, count: int
+) -> Utility | None:
     mechanism = family.mechanism(parameter, structure=structure)
     if isinstance(mechanism, LocalProtocol):
         share, variance = 1.0 / family.records, math.inf

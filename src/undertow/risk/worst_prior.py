@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from undertow._numeric import inflate
 from undertow._validate import check_count, check_non_negative
 from undertow.errors import AssumptionError, NotApplicable
+from undertow.mechanisms.local.base import LocalProtocol
 from undertow.privacy.result import _Shown
 from undertow.risk.channel import Channel, as_channel
 from undertow.risk.exact import advantage
@@ -101,7 +102,8 @@ def worst_prior(
     Parameters
     ----------
     source : Channel, ScalarChannel or mechanism that the exact engine reads
-        The law of the output for each record.
+        The law of the output for each record; of a local protocol the table of its
+        reports, which must be few.
     records : sequence of hashable, or int
         The records; a number m stands for 0, ..., m - 1.
     success, knowledge : optional
@@ -151,6 +153,8 @@ def worst_prior(
         )
     from undertow.risk.scalar import as_scalar
 
+    if isinstance(source, LocalProtocol):
+        source = as_channel(source, support)  # a bound would be no lower value
     scalar = as_scalar(source, support)
     table = _table(source, support) if scalar is None else _binned(scalar)
     hits, labels = rule.matrix(support), known.labels(support)

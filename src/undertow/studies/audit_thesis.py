@@ -110,7 +110,11 @@ def _panel(name: str, found: Sequence[Audited], *, trials: int) -> Panel:
         identity_curve(_LEVELS),
         markers(_AUDIT, audits),
         *baseline_curves(LDP_AUDITOR, found, trials=trials),
-        line("certified by reconstruction, 99 %", targets, partial(certified, trials=trials)),
+        line(
+            "certified by reconstruction, 99 %",
+            targets,
+            partial(certified, trials=trials),
+        ),
     )
     return Panel(name, curves, EPSILON_LABEL, ESTIMATE_LABEL)
 

@@ -116,7 +116,7 @@ def test_randomised_response_calibrates_to_the_published_levels(
     by_hand = math.log((1 + share * (categories - 1)) / (1 - share))
     assert found["epsilon"] == pytest.approx(by_hand, rel=1e-9)
     assert found["epsilon"] <= by_hand
-    assert text("calibrate", *words).startswith(f"ε = {shown} for grr: ")
+    assert text("calibrate", *words).startswith(f"ε = {shown} for GRR: ")
 
 
 def best_gain(matrix, prior, *, hits, labels):
@@ -293,7 +293,11 @@ def test_a_target_that_never_binds_allows_any_epsilon(target):
     assert found["epsilon"] == "inf"
     assert not found["binding"]
     assert "the target never binds" in found["method"]
-    assert text("calibrate", *words).startswith("any ε for grr keeps the advantage")
+    shown = text("calibrate", *words)
+    assert shown.startswith("any ε for GRR keeps the advantage")
+    assert shown.splitlines()[0].count(":") == 1
+    assert found["utility"]["kind"] == "deviation"
+    assert "in the limit" in found["utility"]["summary"]
     noise = record(
         "calibrate", "--mechanism=gaussian-sum", "--range=0:9", f"--advantage={target}"
     )
@@ -325,7 +329,62 @@ def test_families_are_compared_at_equal_risk():
     assert rows["ss"]["epsilon"] == alone["epsilon"]
     assert rows["ss"]["structure"] == alone["structure"]
     shown = text("compare", *words, "--advantage=0.1")
-    assert shown.startswith(f"at advantage 0.1, {least} has the least deviation\n")
+    assert shown.startswith(
+        f"at advantage 0.1, {least.upper()} has the least deviation\n"
+    )
+
+
+def test_a_mechanism_that_never_reaches_the_promise_is_compared_by_its_limit():
+    words = ("--mechanisms=grr,oue", "--categories=10", "--advantage=0.46")
+    found = record("compare", *words)
+    assert found["best"] == {"deviation": "oue"}
+    first, second = found["rows"]
+    assert (first["binding"], second["binding"]) == (True, False)
+    assert second["utility"]["value"] == pytest.approx(math.sqrt(1e-5), rel=1e-9)
+    assert second["utility"]["value"] < first["utility"]["value"]
+    lines = text("compare", *words).splitlines()
+    assert lines[0] == (
+        "at advantage 0.46, OUE has the least deviation (any ε; in the limit 0.003163)"
+    )
+    assert any("any ε" in line for line in lines[1:])
+    assert "deviation: standard deviation of an estimated share of 0.1 from 10000 " in (
+        "\n".join(lines)
+    )
+    noise = ("--mechanisms=gaussian-sum", "--range=0:9", "--advantage=0.95")
+    assert text("compare", *noise).startswith(
+        "at advantage 0.95, gaussian-sum has the least error (any σ; in the limit 0)"
+    )
+
+
+def test_a_name_that_is_a_word_stands_in_capitals():
+    words = ("--mechanism=the", "--categories=10", "--advantage=0.6")
+    first = text("calibrate", *words).splitlines()[0]
+    assert first == (
+        "any ε for THE keeps the advantage within 0.6: the target never binds, as THE "
+        "has at most 0.6 under this threat, whatever epsilon is"
+    )
+
+
+@pytest.mark.parametrize("epsilon", [22, 30, 800])
+def test_hashing_needs_no_buckets_to_state_its_risk(epsilon):
+    words = ("--mechanism=olh", "--categories=10", f"--epsilon={epsilon}")
+    assert record("advantage", *words)["advantage"] == pytest.approx(0.45, rel=1e-8)
+    assert invoke("risk", "card", *words).exit_code == 0
+    many = ("--mechanisms=olh,oue", "--categories=10", f"--epsilon={epsilon}")
+    rows = record("compare", *many)["rows"]
+    assert rows[0]["advantage"] == pytest.approx(rows[1]["advantage"], rel=1e-8)
+    assert rows[0]["method"].endswith("no utility, deployable up to epsilon 21.487")
+
+
+def test_an_object_may_leave_out_categories_as_it_may_numbers_of_a_range():
+    words = ("advantage", "--mechanism=grr", "--epsilon=1", "--tolerance=1")
+    named = ("--prior", '{"3": 4, "1": 1}')
+    found = record(*words, "--categories=6", *named)
+    assert found == record(*words, "--categories=6", "--prior", "[0,1,0,4,0,0]")
+    assert found["advantage"] == record(*words, "--range=0:5", *named)["advantage"]
+    # Numbers that are not those of categories are names, one for each.
+    other = ("--categories=2", "--prior", '{"30": 4, "10": 1}')
+    assert record(*words, *other)["ceiling"] == pytest.approx(0.32)
 
 
 def test_families_are_compared_at_equal_epsilon():

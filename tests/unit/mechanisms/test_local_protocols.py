@@ -369,3 +369,12 @@ def test_a_protocol_is_shown_in_one_short_line():
     assert repr(GeneralizedResponse(10, 1)) == "GeneralizedResponse(10, 1)"
     assert OptimizedUnary(4, 1) == OptimizedUnary(4, "1.0")
     assert OptimizedUnary(4, 1) != SymmetricUnary(4, 1)
+
+
+def test_a_star_import_does_not_hide_the_knowledge_of_a_threat():
+    from undertow import risk
+    from undertow.mechanisms import local
+
+    shared = set(risk.__all__) & set(local.__all__)
+    assert all(getattr(risk, name) is getattr(local, name) for name in shared)
+    assert "Knowledge" not in local.__all__

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from undertow.errors import MismatchError
-from undertow.mechanisms import RandomizedResponse, SimulatedSource
+from undertow.mechanisms import (
+    GaussianMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+    SimulatedSource,
+)
+from undertow.mechanisms.graph import GraphExponential
 from undertow.mechanisms.local import (
     GeneralizedResponse,
+    OptimizedHashing,
     OptimizedUnary,
     SubsetSelection,
     SummationHistogram,
@@ -16,18 +23,32 @@ from undertow.mechanisms.local import (
     ThresholdHistogram,
 )
 from undertow.risk.attacks import (
+    CorrelationGuess,
+    CrowdSampler,
+    EstimationGuess,
+    GraphSampler,
     OptimalGuess,
     PosteriorGuess,
     PriorGuess,
     ReportGuess,
+    StepSampler,
     SupportGuess,
     attack_figures,
+    transition_threat,
 )
-from undertow.risk.channel import Channel, ChannelStream
+from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.decision import ABSTAIN, Decision, attack_risk
+from undertow.risk.estimate import (
+    ChannelSampler,
+    MechanismSampler,
+    ProtocolSampler,
+    estimate_attack,
+)
 from undertow.risk.exact import advantage, success_rate
 from undertow.risk.knowledge import Knowledge
+from undertow.risk.likelihood import PosteriorGain, estimate_advantage
 from undertow.risk.prior import Prior
+from undertow.risk.scalar import ScalarChannel
 from undertow.risk.success import Success
 from undertow.risk.threat import Threat
 
@@ -184,3 +205,137 @@ def test_figures_need_a_matrix_and_a_law():
 
     with pytest.raises(MismatchError, match="estimate_attack"):
         attack_figures(Channel(np.eye(2)), threat, attack=Silent())
+
+
+PROTOCOLS = [
+    GeneralizedResponse(4, 1),
+    OptimizedUnary(4, 1),
+    SubsetSelection(4, 1),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=repr)
+@pytest.mark.parametrize("abstain", [False, True])
+def test_guesses_on_reports_attain_what_the_table_of_the_protocol_says(
+    protocol, abstain
+):
+    threat = random_threat(np.random.default_rng(3), 4, abstain=abstain)
+    channel = as_channel(protocol, threat.support)
+    best = attack_figures(protocol, threat, attack=OptimalGuess(protocol, threat))
+    assert best.advantage == pytest.approx(advantage(channel, threat).value, abs=1e-12)
+    likely = attack_figures(protocol, threat, attack=PosteriorGuess(protocol, threat))
+    success = success_rate(channel, threat).value
+    assert likely.success == pytest.approx(success, abs=1e-12)
+
+
+def test_the_figures_of_a_support_guess_are_those_of_the_protocol():
+    protocol, threat = OptimizedUnary(4, 1), Threat(Prior.uniform(4))
+    found = attack_figures(protocol, threat, attack=SupportGuess(protocol))
+    assert found.success == pytest.approx(protocol.attack_success(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "protocol", [OptimizedHashing(6, 2), OptimizedUnary(40, 2)], ids=repr
+)
+def test_guesses_need_no_table_of_reports(protocol):
+    threat = Threat(Prior.uniform(protocol.categories))
+    attack, sampler = OptimalGuess(protocol, threat), ProtocolSampler(protocol)
+    options = {"trials": 3000, "confidence": 1 - 1e-6}
+    rng = np.random.default_rng
+    found = estimate_attack(sampler, attack, threat, **options, rng=rng(1)).advantage
+    same = estimate_advantage(sampler, threat, **options, rng=rng(2))
+    assert found.low < same.value < found.high
+    assert found.value > 0.02
+
+
+@pytest.mark.parametrize("noise", [LaplaceMechanism(2), GaussianMechanism(2)], ids=repr)
+@pytest.mark.parametrize("abstain", [False, True])
+def test_guesses_on_real_outputs_attain_advantage_and_success(noise, abstain):
+    threat = random_threat(np.random.default_rng(9), 6, abstain=abstain)
+    channel = ScalarChannel(noise, [0, 1, 1, 4, 6, 7])
+    edges = np.linspace(-40.0, 47.0, 4001)
+    outputs = (edges[1:] + edges[:-1]) / 2
+    laws = np.exp(channel.log_likelihood(outputs)).T * (edges[1] - edges[0])
+    fine = Channel(laws / laws.sum(axis=1, keepdims=True))
+    figures = []
+    for attack in (OptimalGuess(channel, threat), PosteriorGuess(channel, threat)):
+        tables = [attack.guess_law(outputs, z) for z in range(len(threat.fibres))]
+        decision = Decision(np.stack(tables, axis=1))
+        figures.append(attack_risk(fine, threat, decision=decision))
+    best, likely = figures
+    top = advantage(channel, threat).value
+    assert best.advantage == pytest.approx(top, abs=1e-4)
+    success = success_rate(channel, threat).value
+    assert likely.success == pytest.approx(success, abs=1e-4)
+    assert best.advantage > likely.advantage
+
+
+def test_a_mechanism_on_numbers_guesses_among_the_records():
+    threat = Threat(Prior((0, 10, 20), [0.2, 0.5, 0.3]))
+    rng = np.random.default_rng(0)
+    attack = OptimalGuess(GaussianMechanism(1), threat)
+    assert attack.guess([-1.0, 10.2, 25.0], 0, rng=rng).tolist() == [0, 1, 2]
+    assert attack.choices(10.2, 0).tolist() == [1]
+    assert attack.guess([], 0, rng=rng).tolist() == []
+    with pytest.raises(ValueError, match="known"):
+        attack.guess([0.0], 1, rng=rng)
+
+
+def test_real_ties_are_drawn_evenly_and_losses_declined():
+    threat = Threat(Prior.uniform(3), Success.exact())
+    attack = OptimalGuess(ScalarChannel(LaplaceMechanism(1), [0, 0, 5]), threat)
+    assert attack.guess_law([0.0], 0).tolist() == [[0.5, 0.5, 0.0]]
+    guesses = attack.guess(np.zeros(4000), 0, rng=np.random.default_rng(2))
+    assert 1700 < np.count_nonzero(guesses == 0) < 2300
+    shy = Threat(Prior.uniform(2), Success.exact(), Knowledge.full(), True)
+    # The first record is in the first fibre; an output at the other one speaks against.
+    alone = Threat(
+        Prior.uniform(2), Success.from_matrix([[True, True]] * 2), shy.knowledge, True
+    )
+    attack = OptimalGuess(ScalarChannel(LaplaceMechanism(1), [0, 5]), alone)
+    rng = np.random.default_rng(0)
+    assert attack.guess([5.0, 0.0], 0, rng=rng).tolist()[0] == ABSTAIN
+    assert attack.choices(5.0, 0).tolist() == [ABSTAIN]
+
+
+def test_a_protocol_for_other_records_is_refused():
+    with pytest.raises(MismatchError, match="category for each of the 3 records"):
+        OptimalGuess(GeneralizedResponse(4, 1), Threat(Prior.uniform(3)))
+
+
+def test_names_of_attacks_and_samplers_are_short():
+    threat = Threat(Prior.uniform(3))
+    response, channel = GeneralizedResponse(3, 1), Channel(np.eye(3))
+    crowd = CrowdSampler(response, [0, 1])
+    steps = transition_threat([[0, 1], [1, 0]], [0.5, 0.5])
+    shown = {
+        "OptimalGuess(3 records, 3 outputs)": OptimalGuess(channel, threat),
+        "PosteriorGuess(ProtocolSampler(GeneralizedResponse(3, 1)))": PosteriorGuess(
+            response, threat
+        ),
+        "PriorGuess(3 records)": PriorGuess(threat),
+        "ReportGuess(3 outputs)": ReportGuess(threat),
+        "SupportGuess(GeneralizedResponse(3, 1))": SupportGuess(response),
+        "CrowdSampler(GeneralizedResponse(3, 1), 2 others)": crowd,
+        "EstimationGuess(GeneralizedResponse(3, 1), ties='random')": EstimationGuess(
+            response
+        ),
+        "CorrelationGuess(2 places, threshold=0.5)": CorrelationGuess(
+            [[0, 1], [1, 0]], 0.5
+        ),
+        "StepSampler(CrowdSampler(GeneralizedResponse(3, 1), 2 others), 2 steps)": (
+            StepSampler(crowd, steps)
+        ),
+        "ChannelSampler(Channel(3 records, 3 outputs))": ChannelSampler(channel),
+        "MechanismSampler(LaplaceMechanism, 2 records)": MechanismSampler(
+            LaplaceMechanism(1), [0, 1]
+        ),
+        "PosteriorGain(ChannelSampler(Channel(3 records, 3 outputs)))": PosteriorGain(
+            ChannelSampler(channel), threat
+        ),
+        "GraphSampler(2 nodes)": GraphSampler(
+            GraphExponential([[0, 1], [1, 0]], epsilon=1)
+        ),
+    }
+    for name, attack in shown.items():
+        assert repr(attack) == name

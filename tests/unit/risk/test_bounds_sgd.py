@@ -76,6 +76,37 @@ def test_calibrated_noise_is_safe_and_cannot_be_lowered(knowledge, adjacency, ta
     assert sgd_bound(answer.value * (1 - 1e-9), 100, **options).value > target
 
 
+def test_other_routes_are_named_with_the_noise_they_ask_for():
+    answer = calibrate_sgd(0.1, 100, size=10)
+    others = {a.name: a for a in answer.alternatives}
+    expected = {
+        "Theorem 5.11(c), uniform prior": 39.5251,
+        "Theorem 5.11, uniform prior": 43.8663,
+        "Theorem 5.2": 71.5767,
+        "Example 5.17 as printed": 21.9332,
+    }
+    assert {name: a.parameter for name, a in others.items()} == pytest.approx(
+        expected, abs=1e-4
+    )
+    for name, other in others.items():
+        printed = name == "Example 5.17 as printed"
+        assert other.reason.startswith("not a guarantee") == printed
+        assert printed or other.parameter >= answer.value
+    known = calibrate_sgd(0.1, 100, size=10, knowledge="any").alternatives
+    assert [a.name for a in known] == ["Example 5.17 as printed"]
+    source = calibrate_sgd(0.1, 100, size=10, adjacency="add_remove").alternatives
+    assert source[0].name == "zero-out reference"
+    assert source[0].parameter == answer.value
+    assert not any("not a guarantee" in a.reason for a in source)
+
+
+def test_a_route_that_rounding_alone_closes_says_so():
+    answer = calibrate_sgd(5e-17, 1, size=2)
+    (closed,) = (a for a in answer.alternatives if a.parameter is None)
+    assert closed.name == "zero-out reference"
+    assert "not reachable" in closed.reason
+
+
 def test_a_target_that_never_binds_needs_no_noise():
     answer = calibrate_sgd(0.9, 100, size=10)
     assert answer.value == 0

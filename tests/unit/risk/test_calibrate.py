@@ -13,10 +13,12 @@ from undertow.mechanisms.local import (
     calibrate_subset,
     subset_breakpoints,
 )
+from undertow.risk import calibrate_search, scalar
 from undertow.risk.calibrate import RiskCalibration, calibrate
-from undertow.risk.calibrate_search import _settled
+from undertow.risk.calibrate_search import _engine_values, _settled
 from undertow.risk.channel import Channel
 from undertow.risk.comparison import compare
+from undertow.risk.exact import advantage
 from undertow.risk.families import (
     FAMILIES,
     blh,
@@ -39,6 +41,7 @@ from undertow.risk.success import Success
 from undertow.risk.threat import Threat
 
 LOCAL = ["grr", "sue", "oue", "ss", "blh", "olh", "she", "the"]
+UNLIKE = Threat(Prior.uniform(2))
 SKEW = Prior(6, [0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
 
 
@@ -128,13 +131,15 @@ def test_a_target_at_the_ceiling_never_binds():
         assert not found.binding
         assert "any epsilon" in found.method
         assert found.shown == "any"
+        assert ":" not in found.method
         assert found.achieves.value <= 0.9 * (1 + 1e-12)
 
 
 def test_a_target_above_what_the_family_reaches_never_binds():
     found = chosen(oue(10), Threat(Prior.uniform(10)), 0.45)
     assert found.value == math.inf
-    assert "oue has at most 0.45" in found.method
+    assert "as OUE has at most 0.45" in found.method
+    assert ":" not in found.method
     assert chosen(the(10), Threat(Prior.uniform(10)), 0.6).value == math.inf
     assert chosen(the(10), Threat(Prior.uniform(10)), 0.59).value < math.inf
     noise = chosen(gaussian(range(10)), Threat(Prior.uniform(10)), 0.95)
@@ -307,6 +312,84 @@ def test_families_compare_at_equal_risk():
     assert table.best("error").family == "laplace"
     with pytest.raises(ValueError, match="kind must be one"):
         table.best("regret")
+
+
+def test_a_row_whose_target_never_binds_takes_part_by_its_limit():
+    rows = [grr(10), oue(10), olh(10), laplace(range(10))]
+    table = compare(rows, Threat(Prior.uniform(10)), advantage=0.46)
+    assert [row.binding for row in table.rows] == [True, False, False, True]
+    best = table.best("deviation")
+    assert best.family == "oue"
+    # A share s that is reported half the time has s (1/4) / (n/4) for its variance.
+    assert best.utility.value == pytest.approx(math.sqrt(0.1 / 10_000), rel=1e-9)
+    assert "in the limit as epsilon grows" in best.utility.summary
+    assert table.rows[0].utility.value > best.utility.value
+    assert table.rows[2].utility.value == pytest.approx(best.utility.value, rel=1e-6)
+    for family in (laplace(range(10)), gaussian(range(10))):
+        free = chosen(family, Threat(Prior.uniform(10)), 0.95)
+        assert (free.utility.kind, free.utility.value) == ("error", 0.0)
+        assert "in the limit" in free.utility.summary
+    assert chosen(finite(lambda e: Channel(np.eye(2)), 2), UNLIKE, 1.0).utility is None
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_many_targets_share_the_runs_of_the_engine(noise, monkeypatch):
+    size, count = (21, 60) if noise == "laplace" else (6, 12)
+    weights = np.arange(1.0, size + 1.0)
+    threat = Threat(
+        Prior(range(size), weights / weights.sum()), Success.within("absolute", 2)
+    )
+    family = FAMILIES[noise](range(size))
+    targets = np.geomspace(1e-3, 0.4, count)
+    single = [chosen(family, threat, t).value for t in targets[::11]]
+    batches = []
+
+    def counted(sources, given):
+        batches.append(len(sources))
+        return _engine_values(sources, given)
+
+    monkeypatch.setattr(calibrate_search, "_engine_values", counted)
+    table = calibrate(family, threat, advantage=targets)
+    assert len(batches) <= 40  # one target at a time needs some ten runs each
+    assert max(batches) >= count
+    assert table.values[::11] == pytest.approx(single, rel=1e-7)
+    for value, target in zip(table.values, targets, strict=True):
+        assert family.risk(float(value), threat).value <= target
+    assert (table.achieved >= targets * (1 - 1e-7)).all()
+
+
+def test_targets_outside_the_shared_table_are_bisected_alone():
+    threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
+
+    def steps(epsilon):  # no risk below 1, then a jump, then flat
+        gap = 0.0 if epsilon < 1 else 0.5
+        return Channel(np.full((3, 3), (1 - gap) / 3) + gap * np.eye(3))
+
+    targets = np.linspace(0.01, 0.6, 9)
+    table = calibrate(finite(steps, 3, monotone=True), threat, advantage=targets)
+    # With q the chance to report the truth alone, the risk is q times the ceiling.
+    flat = 0.5 * threat.ceiling
+    below = targets < flat
+    assert table.values[below] == pytest.approx(1.0, rel=1e-9)
+    assert (table.values[below] < 1.0).all()
+    assert (table.values[~below & table.binding] > 1000).all()
+    assert (table.achieved <= targets).all()
+
+
+def test_a_batch_that_is_too_much_at_once_is_halved(monkeypatch):
+    threat = Threat(Prior(range(3), [0.5, 0.3, 0.2]))
+    family = laplace(range(3))
+    sources = [family.source(level, threat) for level in (0.1, 1.0, 2.0, 5.0, 9.0)]
+    one = [advantage(source, threat).value for source in sources]
+    whole = scalar.advantage_curve
+
+    def narrow(channels, given):
+        if len(channels) > 2:
+            raise NotApplicable("too many")
+        return whole(channels, given)
+
+    monkeypatch.setattr(scalar, "advantage_curve", narrow)
+    assert _engine_values(sources, threat) == pytest.approx(one, rel=1e-12)
 
 
 def test_a_risk_that_never_vanishes_makes_small_targets_infeasible():

@@ -65,7 +65,12 @@ def test_the_words_follow_the_threat():
         Threat(hours, Success.within("absolute", 50))
     )
     table = Success.from_matrix(np.eye(11, dtype=bool))
-    assert "by the stated rule" in says(Threat(hours, table))
+    assert "hours to within the stated tolerance can be" in says(Threat(hours, table))
+    gaps = np.abs(np.subtract.outer(range(11), range(11)))
+    assert "hours to within 1.5 of the stated loss can be" in says(
+        Threat(hours, Success.within(gaps, 1.5))
+    )
+    assert "hours to within 2 hops can be" in says(Threat(hours, Success.hops(gaps, 2)))
     attribute = risk_card(
         family, Threat.attribute(hours, target=lambda h: h > 8), parameter=1.0
     )

@@ -7,7 +7,23 @@ import pytest
 
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
+from undertow.risk._reports import list_reports
+from undertow.risk.attacks import ReportGuess, attack_figures
 from undertow.risk.channel import Channel, ChannelStream, as_channel
+from undertow.risk.exact import advantage, success_rate
+from undertow.risk.optimal import OptimalAttack
+from undertow.risk.prior import Prior
+from undertow.risk.scalar import ScalarChannel
+from undertow.risk.threat import Threat
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 
@@ -109,3 +125,71 @@ def test_a_stream_of_other_rows_is_refused():
 
 def test_names_of_channels_are_short():
     assert repr(Channel(P)) == "Channel(3 records, 3 outputs)"
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        GeneralizedResponse(5, 1),
+        SymmetricUnary(5, 2),
+        OptimizedUnary(12, 1),
+        ThresholdHistogram(4, 1),
+        SubsetSelection(6, 1, subset=2),
+        SubsetSelection(40, 3, subset=2),
+        OptimizedUnary(3, 60),
+    ],
+    ids=repr,
+)
+def test_a_protocol_with_few_reports_is_tabulated(protocol):
+    m = protocol.categories
+    channel = as_channel(protocol, range(m))
+    reports = list_reports(protocol)
+    assert len({report.tobytes() for report in reports}) == channel.outputs
+    laws = np.exp([protocol.log_pmf(reports, x) for x in range(m)])
+    assert channel.matrix == pytest.approx(laws, rel=1e-11)
+    rng = np.random.default_rng(4)
+    threat = Threat(Prior(m, rng.dirichlet(np.ones(m))))
+    closed = advantage(protocol, threat)
+    assert advantage(channel, threat).value == pytest.approx(closed.value, abs=1e-9)
+    assert success_rate(protocol, threat).value >= threat.informed_guess
+
+
+def test_the_success_against_randomised_response_is_that_of_the_report():
+    protocol = GeneralizedResponse(10, 1)
+    risk = success_rate(protocol, Threat(Prior.uniform(10)))
+    assert risk.value == pytest.approx(protocol.attack_success(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        (GeneralizedResponse(5000, 1), "cells"),
+        (OptimizedUnary(13, 1), "10.3.9 reports"),
+        (OptimizedUnary(20_000, 1), "10.6020.6 reports"),
+        (SubsetSelection(200, 1), "about 10"),
+        (SubsetSelection(20_000, 1), "about 10"),
+        (OptimizedHashing(4, 1), "family of hashes"),
+        (SummationHistogram(4, 1), "real numbers"),
+    ],
+    ids=repr,
+)
+def test_a_protocol_without_a_table_is_refused_with_the_reason(protocol, reason):
+    with pytest.raises(NotApplicable, match=rf"{reason}.*; use advantage\(\)"):
+        as_channel(protocol, range(protocol.categories))
+    with pytest.raises(NotApplicable, match="ProtocolSampler"):
+        success_rate(protocol, Threat(Prior.uniform(protocol.categories)))
+
+
+def test_categories_must_be_the_records():
+    with pytest.raises(MismatchError, match="category for each of the 3 records"):
+        as_channel(GeneralizedResponse(4, 1), range(3))
+
+
+def test_a_real_output_is_sent_to_the_ways_that_read_it():
+    threat = Threat(Prior.uniform(3))
+    ways = "OptimalGuess to run it, or scalar_attack_risk"
+    for source in (LaplaceMechanism(1), ScalarChannel(LaplaceMechanism(1), range(3))):
+        with pytest.raises(NotApplicable, match=ways):
+            OptimalAttack(source, threat)
+        with pytest.raises(NotApplicable, match=ways):
+            attack_figures(source, threat, attack=ReportGuess(threat))

@@ -9,6 +9,7 @@ import pytest
 from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
+from undertow.risk.attacks import PriorGuess
 from undertow.risk.channel import Channel, ChannelStream
 from undertow.risk.decision import ABSTAIN, Decision, attack_risk
 from undertow.risk.estimate import (
@@ -378,3 +379,20 @@ def test_a_protocol_sampler_draws_reports_with_their_likelihood():
         ProtocolSampler(LaplaceMechanism(1))
     told = ProtocolSampler(GeneralizedResponse(4, 50)).sample(1, 9, rng=GOLD(0))
     assert told.tolist() == [1] * 9
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("m", [3, 7, 11])
+def test_the_student_interval_holds_the_value_even_where_nothing_varies(m, seed):
+    threat = Threat(Prior(m, GOLD(seed).dirichlet(np.ones(m))))
+    channel = Channel(GOLD(seed).dirichlet(np.ones(3), size=m))
+    blind = PriorGuess(threat)
+    for design in ("plain", "exhaustive", "clustered"):
+        runs = None if design == "plain" else 3
+        trials = 60 if design != "exhaustive" else None
+        found = measure(blind, threat, channel, design=design, runs=runs, trials=trials)
+        low, high = found.descriptive
+        assert low <= found.advantage.value <= high
+        if design == "exhaustive":
+            assert found.advantage.value == 0.0
+            assert high - low < 1e-15

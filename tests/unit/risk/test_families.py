@@ -330,3 +330,33 @@ def test_views_tell_which_closed_form_applies():
     assert closed_view(THREATS["within"]) is None
     assert closed_view(THREATS["label"]) is None
     assert "grr" in repr(grr(3))
+
+
+@pytest.mark.parametrize("size", [2, 10, 300])
+def test_optimised_hashing_tends_to_half_the_ceiling_at_any_epsilon(size):
+    protocol, threat = olh(size), Threat(Prior.uniform(size))
+    limit = (size - 1) / (2 * size)
+    levels = [10.0, 20.0, 30.0, 36.7, 40.0, 41.0, 700.0, 705.0, 745.0, 800.0, 1e4]
+    risks = [protocol.risk(level, threat) for level in levels]
+    values = np.array([risk.value for risk in risks])
+    assert (np.diff(values) >= -1e-15).all()
+    assert (values <= limit * (1 + 2e-12)).all()
+    assert values[2:] == pytest.approx(limit, rel=1e-9)
+    assert all(risk.tight for risk in risks)
+    shares = protocol.variation(np.array([705.0, 1e4, np.inf]))
+    assert shares.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_the_guarantee_of_hashing_needs_no_buckets():
+    for epsilon in (1.0, 21.0):
+        assert olh(5).loss(epsilon) == olh(5).mechanism(epsilon).loss()
+    assert float(olh(5).loss(800.0).epsilon) == 800.0
+    olh(5).require_parameter(800.0)
+    with pytest.raises(ValueError, match="at most 10000"):
+        olh(5).require_parameter(20_000.0)
+
+
+def test_protocols_are_called_in_capitals():
+    called = [FAMILIES[name](3).called for name in ("the", "grr", "ss", "olh")]
+    assert called == ["THE", "GRR", "SS", "OLH"]
+    assert laplace_sum(0, 3).called == "laplace-sum"

@@ -205,7 +205,7 @@ def test_what_a_family_never_reaches_does_not_bind(name):
     most = {"grr": 0.5, "sue": 0.5, "ss": 0.5, "oue": 0.25, "the": 1 / 3}[name]
     above = chosen(family, parity, most + 1e-3)
     assert (above.value, above.binding, above.shown) == (math.inf, False, "any")
-    assert f"{name} has at most" in above.method
+    assert f"{name.upper()} has at most" in above.method
     below = chosen(family, parity, most - 1e-3)
     assert below.binding
     assert most - 2e-3 < family.risk(below.value, parity).value <= most - 1e-3

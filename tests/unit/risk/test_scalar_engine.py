@@ -17,7 +17,10 @@ from undertow.mechanisms import (
     LaplaceMechanism,
     TruncatedMechanism,
 )
+from undertow.risk.attacks import OptimalGuess
 from undertow.risk.channel import Channel
+from undertow.risk.decision import Decision
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage, success_rate
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
@@ -26,11 +29,17 @@ from undertow.risk.scalar import (
     advantage_curve,
     as_scalar,
     gaussian_advantage,
+    known,
     laplace_advantage,
+    problem,
     scalar_advantage,
+    scalar_attack_risk,
     scalar_success_rate,
 )
 from undertow.risk.scalar.breakpoints import fold_cells
+from undertow.risk.scalar.enclosure import Enclosure
+from undertow.risk.scalar.known import enclose_known
+from undertow.risk.scalar.laws import ScalarLaw
 from undertow.risk.success import Success
 from undertow.risk.threat import Threat
 
@@ -367,3 +376,164 @@ def test_samples_follow_the_law_that_is_stated(noise):
     logs = channel.log_likelihood(draws[:3])
     assert logs.shape == (3, 11)
     assert logs[0, 4] == channel.mechanism.log_density(draws[0], 40.0)
+
+
+KNOWN = {
+    "spread": ([0, 0.4, 1.1, 3, 3.2, 9], [0.1, 0.3, 0.05, 0.25, 0.2, 0.1]),
+    "ties": ([0, 0, 1, 1, 2], [0.3, 0.1, 0.2, 0.3, 0.1]),
+    "one heavy": ([0, 1, 2], [1 - 2e-9, 1e-9, 1e-9]),
+    "close": ([0, 1e-4, 2e-4], [0.5, 0.2, 0.3]),
+    "far": ([0, 1, 1e6, 1e6 + 2], [0.1, 0.2, 0.3, 0.4]),
+    "unreachable": ([0, 1e150], [0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("kept", [None, (-0.5, 1.5), (0.2, 0.3)])
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_records_have_the_value_of_the_general_enclosure(monkeypatch, name, kept):
+    answers, pmf = KNOWN[name]
+    noise = GaussianMechanism(1)
+    channel = ScalarChannel(
+        noise if kept is None else ClampedMechanism(noise, *kept), answers
+    )
+    threat = Threat.membership(Prior(len(pmf), pmf))
+    quick = scalar_advantage(channel, threat)
+    wide = Enclosure(0.0, 1.0)  # a gap that is never accepted
+    monkeypatch.setattr(problem, "enclose_known", lambda *given: wide)
+    general = scalar_advantage(channel, threat)
+    lowest = general.value - general.witness.details["gap"]
+    assert lowest <= quick.value <= general.value + 1e-11
+    assert quick.witness.details["gap"] <= general.witness.details["gap"] + 1e-10
+
+
+def test_known_records_are_never_below_the_roots_of_many_digits():
+    answers, pmf = KNOWN["spread"]
+    weights = np.array(pmf)
+    found = enclose_known(
+        weights, weights, np.array(answers, float), ScalarLaw("gaussian", 1.0)
+    )
+    with mp.workdps(40):
+        total = mp.mpf(0)
+        for own, share in zip(answers, pmf, strict=True):
+
+            def excess(place, own=own):
+                mean = mp.fsum(
+                    mp.mpf(p) * mp.npdf(place, mp.mpf(a))
+                    for a, p in zip(answers, pmf, strict=True)
+                )
+                return mp.npdf(place, mp.mpf(own)) - mean
+
+            ends = []
+            for way in (-1, 1):
+                inner, outer = mp.mpf(own), mp.mpf(own) + 12 * way
+                for _ in range(120):
+                    middle = (inner + outer) / 2
+                    if excess(middle) > 0:
+                        inner = middle
+                    else:
+                        outer = middle
+                ends.append(inner)
+            inside = mp.fsum(
+                mp.mpf(p)
+                * (mp.ncdf(ends[1] - mp.mpf(a)) - mp.ncdf(ends[0] - mp.mpf(a)))
+                for a, p in zip(answers, pmf, strict=True)
+            )
+            own = mp.mpf(own)
+            gain = mp.ncdf(ends[1] - own) - mp.ncdf(ends[0] - own) - inside
+            total += mp.mpf(share) * gain
+        assert found.lower - 1e-14 <= total <= found.upper
+    assert found.upper - found.lower < 1e-11
+
+
+def test_brackets_cut_short_still_bound_from_above(monkeypatch):
+    answers, pmf = KNOWN["spread"]
+    given = (np.array(pmf), np.array(pmf), np.array(answers, float))
+    law = ScalarLaw("gaussian", 1.0)
+    full = enclose_known(*given, law)
+    monkeypatch.setattr(known, "_ROUNDS", 2)
+    short = enclose_known(*given, law)
+    assert short.lower <= full.lower
+    assert short.upper >= full.upper
+    assert short.upper - short.lower > 1e-6
+
+
+def test_a_thousand_known_records_under_gaussian_noise_have_a_narrow_gap():
+    m = 1001
+    prior = Prior(range(m), np.random.default_rng(1).dirichlet(np.ones(m)))
+    channel = ScalarChannel(GaussianMechanism(100), range(m))
+    risk = advantage(channel, Threat.membership(prior))
+    assert success_rate(channel, Threat.membership(prior)).value == pytest.approx(1.0)
+    assert risk.witness.details["gap"] < 1e-10
+    assert risk.tight
+
+
+@pytest.mark.parametrize("noise", MECHANISMS)
+@pytest.mark.parametrize("name", THREATS)
+def test_no_attack_on_intervals_beats_the_optimum_and_fine_ones_come_near(noise, name):
+    mechanism, threat = MECHANISMS[noise], THREATS[name]
+    best = advantage(mechanism, threat).value
+    bounded = hasattr(mechanism, "low")
+    low, high = (mechanism.low, mechanism.high) if bounded else (-150, 250)
+    # The last cut lies just below the end, so that an atom there is a cell.
+    cuts = np.linspace(float(low), np.nextafter(float(high), -math.inf), 400)
+    attack = OptimalGuess(mechanism, threat)
+    seen = np.concatenate([cuts[:1], (cuts[1:] + cuts[:-1]) / 2, [float(high)]])
+    laws = [attack.guess_law(seen, z) for z in range(len(threat.fibres))]
+    decision = Decision(np.stack(laws, axis=1))
+    found = scalar_attack_risk(mechanism, threat, cuts=cuts, decision=decision)
+    assert best - 2e-3 < found.advantage <= best
+    assert found.advantage == pytest.approx(found.success - found.correction)
+    assert found.success <= success_rate(mechanism, threat).value
+
+
+def test_the_regions_of_the_best_guess_attain_the_optimum():
+    prior = Prior(2, [0.7, 0.3])
+    channel = ScalarChannel(GaussianMechanism(1), [0, 2])
+    # Under exact success the first record gains while its density is the larger one.
+    found = scalar_attack_risk(
+        channel, Threat(prior), cuts=[1.0], decision=Decision([[0], [1]])
+    )
+    best = scalar_advantage(channel, Threat(prior))
+    assert found.advantage == pytest.approx(best.value, abs=1e-9)
+    assert found.advantage <= best.value
+    backwards = scalar_attack_risk(
+        channel, Threat(prior), cuts=[1.0], decision=Decision([[1], [0]])
+    )
+    assert backwards.advantage == pytest.approx(-found.advantage)
+
+
+def test_an_attack_on_intervals_is_what_a_simulation_measures():
+    mechanism, threat = ClampedMechanism(LaplaceMechanism(25), 30, 70), THREATS["table"]
+    cuts = np.array([30.0, 45.0, 60.0, 70.0])
+    decision = Decision([[1], [3], [4], [6], [0]])
+
+    class Intervals:
+        def guess(self, outputs, known, *, rng):
+            return decision.table[np.searchsorted(cuts, outputs), known]
+
+    exact = scalar_attack_risk(mechanism, threat, cuts=cuts, decision=decision)
+    measured = estimate_attack(
+        ScalarChannel(mechanism, TENS),
+        Intervals(),
+        threat,
+        trials=20_000,
+        confidence=1 - 1e-6,
+        rng=np.random.default_rng(11),
+    )
+    assert measured.advantage.low < exact.advantage < measured.advantage.high
+    assert measured.success.low < exact.success < measured.success.high
+
+
+def test_cuts_must_ascend_and_fit_the_table():
+    channel, threat = (
+        ScalarChannel(LaplaceMechanism(1), [0, 1]),
+        Threat(Prior.uniform(2)),
+    )
+    table = Decision([[0], [1]])
+    for cuts in ([1.0, 0.0], [0.0, 0.0], [math.inf], [[0.0]]):
+        with pytest.raises(ModelError, match="cuts must be"):
+            scalar_attack_risk(channel, threat, cuts=cuts, decision=table)
+    with pytest.raises(MismatchError, match="3 outputs"):
+        scalar_attack_risk(channel, threat, cuts=[0.0, 1.0], decision=table)
+    with pytest.raises(TypeError, match="use attack_risk"):
+        scalar_attack_risk(Channel(np.eye(2)), threat, cuts=[0.0], decision=table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from undertow.privacy import (
     Approx,
     GaussianTradeOff,
     LaplaceTradeOff,
+    PiecewiseLinearTradeOff,
     Pure,
 )
 from undertow.risk.bounds import Baselines, tradeoff_from_callable
@@ -228,3 +230,113 @@ def test_what_an_accounted_curve_rests_on_reaches_the_report():
     report = best_bound(curve, Threat(Prior.uniform(10)))
     assert curve.unchecked
     assert set(curve.unchecked) <= set(report.best.unchecked)
+
+
+def added(threat):
+    """Return the threat for guarantees about adding or removing a record."""
+    return replace(threat, adjacency="add-remove")
+
+
+@pytest.mark.parametrize(
+    ("stated", "replaced"),
+    [
+        (Pure("0.5"), Pure(1)),
+        (Approx(1, "1e-6"), Approx(2, (1 + math.e) * 1e-6)),
+        (GDP("0.5"), GDP(1)),
+        (ZCDP("0.1"), ZCDP("0.4")),
+        (0.2, 0.4),
+        (0.7, 1.0),
+        (GaussianTradeOff(0.5), GaussianTradeOff(1.0)),
+        (LaplaceTradeOff(0.5), LaplaceTradeOff(1.0)),
+    ],
+    ids=str,
+)
+def test_adding_or_removing_costs_twice_for_replacing(stated, replaced):
+    for threat in (Threat(FLAT), Threat.membership(SKEW), Threat(SKEW)):
+        found = best_bound(stated, added(threat))
+        direct = best_bound(replaced, threat)
+        for one, other in zip(found.rows, direct.rows, strict=True):
+            assert one.applies == other.applies
+            if one.applies:
+                assert one.value == pytest.approx(other.value, rel=1e-9)
+        assert found.value > best_bound(stated, threat).value
+
+
+def test_total_variation_of_two_steps_is_added_not_multiplied():
+    """Two steps of 0.3 in opposite directions reach 0.6, more than 1 - 0.7^2."""
+    known = added(Threat.membership(Prior.uniform(2)))
+    step = Channel([[0.8, 0.2], [0.2, 0.8]])
+    exact = best_bound(0.3, known, source=step).value
+    found = named_bound(0.3, known, name="total variation").value
+    assert exact == pytest.approx(0.3, abs=1e-12)
+    assert found == pytest.approx(0.3, abs=1e-12)
+    assert (1 - 0.7**2) / 2 < exact <= found
+    with pytest.raises(ValueError, match="guarantee must"):
+        best_bound(1.5, known)
+
+
+def test_a_lopsided_function_is_first_made_to_hold_in_both_orders():
+    lopsided = PiecewiseLinearTradeOff([0, 0.1, 1], [0.9, 0.6, 0])
+    both = lopsided.symmetrised()
+    found = best_bound(lopsided, added(Threat(SKEW))).value
+    grid = np.linspace(0, 1, 401)
+    curve = PiecewiseLinearTradeOff(grid, both(1 - both(grid)))
+    assert found == pytest.approx(best_bound(curve, Threat(SKEW)).value, rel=1e-3)
+    assert found > best_bound(lopsided.group(2), Threat(SKEW)).value
+
+
+def test_a_guarantee_that_is_not_restated_is_exceeded():
+    """Without the target a fair coin: ln 2 for each step, ln 3 across."""
+    channel, step = Channel([[0.25, 0.75], [0.75, 0.25]]), math.log(2)
+    threat = Threat(Prior.uniform(2))
+    report = best_bound(Pure(step), added(threat), source=channel)
+    assert report.value == pytest.approx(0.25)
+    assert all(row.value >= report.value for row in report.rows if row.applies)
+    assert best_bound(Pure(step), threat).value == pytest.approx(1 / 6)
+
+
+def test_rows_say_that_the_guarantee_was_restated():
+    report = best_bound(Pure(1), added(Threat(FLAT)))
+    rows = [row for row in report.rows if row.applies]
+    assert all("restated from adding or removing" in row.reason for row in rows)
+    for row in rows:
+        assert "the guarantee is for adding or removing one record" in (
+            row.bound.unchecked
+        )
+        assert not any("replacing" in text for text in row.bound.unchecked)
+        assert row.bound.tight is None
+    curve = tradeoff_from_callable(GaussianTradeOff(1.0), source="a library")
+    best = best_bound(curve, added(Threat(FLAT))).best
+    assert not any("replacing" in text for text in best.unchecked)
+    assert any("curve" in text for text in best.unchecked)
+
+
+def test_the_adjacency_travels_with_the_baselines():
+    known = Baselines.of(added(Threat(FLAT)))
+    assert best_bound(Pure(1), known).value == best_bound(Pure(2), Threat(FLAT)).value
+    with pytest.raises(ValueError, match="adjacency must be one of"):
+        Baselines(0.1, 0.1, 0.1, adjacency="zero-out")
+
+
+def test_success_by_adding_or_removing_is_bounded_at_the_price_of_replacing():
+    bound = best_success_bound(Pure("0.5"), added(Threat(FLAT)))
+    assert bound.value == pytest.approx(0.1 * math.e)
+    assert not any("replacing" in text for text in bound.unchecked)
+    with pytest.raises(TypeError, match="must be a Loss"):
+        best_success_bound(0.5, added(Threat(FLAT)))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("target", [0.01, 0.2, 0.5])
+def test_calibration_returns_the_epsilon_as_it_is_stated(target, delta):
+    skewed = Prior(11, np.arange(1, 12) / 66)  # too many records for the program
+    for threat in (Threat(skewed), Threat.membership(skewed)):
+        answer = calibrate_black_box(target, added(threat), delta=delta)
+        assert answer.achieves.value <= target
+        raised = answer.value * (1 + 1e-6)
+        loss = Approx(raised, delta) if delta else Pure(raised)
+        assert best_bound(loss, added(threat)).value > target
+        if not delta:
+            direct = calibrate_black_box(target, threat).value
+            assert answer.value == pytest.approx(direct / 2, rel=1e-9)
+    assert calibrate_black_box(0.95, added(Threat(FLAT))).value == math.inf

@@ -169,3 +169,53 @@ def test_decimals_a_tenth_apart_are_a_tenth_apart():
 def test_numbers_without_a_common_unit_are_compared_as_they_are():
     assert Success.within("absolute", 1e-9).matrix([1e-300, 1e9, -1e9]).sum() == 3
     assert Success.within("absolute", math.inf).matrix([0.1, 1e9]).all()
+
+
+LOSS = [[0, 1, 2], [1, 0, 1], [2, 3, 0]]
+
+
+def test_a_loss_matrix_is_read_by_guess_then_truth():
+    rule = Success.within(np.array(LOSS), 1)
+    assert rule.matrix("abc").astype(int).tolist() == [[1, 1, 0], [1, 1, 1], [0, 0, 1]]
+    assert rule.matrix("abc").tolist() == Success.hops(LOSS, 1).matrix("abc").tolist()
+    more = Success.within([*LOSS, [9.5, 0.5, math.inf]], 1)
+    assert more.guesses("abc") == ("a", "b", "c", "guess 0")
+    assert more.matrix("abc")[3].tolist() == [False, True, False]
+    assert Success.within(np.zeros((2, 2)), 1).matrix("ab").all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        ([0, 1], r"a row for each record, .* got shape \(2,\)"),
+        ([[0, 1]], r"a row for each record, .* got shape \(1, 2\)"),
+        (np.zeros((2, 2, 2)), r"got shape \(2, 2, 2\)"),
+        (np.zeros((0, 0)), r"got shape \(0, 0\)"),
+        (3.0, r"got shape \(\)"),
+        ([[0], [1, 0]], "rows of unequal length"),
+        ([[0, -1], [1, 0]], "non-negative"),
+        ([["0", "1"], ["1", "0"]], "non-negative"),
+        (None, "table of non-negative numbers"),
+        ([[0, 1], [1, 2]], "diagonal at 1"),
+    ],
+    ids=str,
+)
+def test_a_loss_matrix_of_another_shape_is_refused(loss, words):
+    with pytest.raises(ModelError, match=words):
+        Success.within(loss, 1)
+
+
+def test_a_loss_matrix_must_fit_the_records_and_states_its_guesses():
+    with pytest.raises(MismatchError, match="distance must have one column for each"):
+        Success.within(LOSS, 1).matrix("ab")
+    with pytest.raises(TypeError, match="guesses must be left out"):
+        Success.within(LOSS, 1, guesses=["d"])
+
+
+def test_a_rule_says_its_threshold_and_unit():
+    assert Success.within(LOSS, 1.5).summary == "within 1.5 of the stated loss"
+    assert Success.within(LOSS, 1.5, unit="years").summary == "within 1.5 years"
+    assert Success.within("absolute", 3, unit="hours").summary == "within 3 hours"
+    assert Success.within("metres", 500).summary == "within 500 metres"
+    assert Success.hops(LOSS, 2).summary == "within 2 hops"
+    assert Success.from_matrix(np.eye(2)).summary == "within the stated tolerance"

@@ -9,6 +9,7 @@ import pytest
 
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
+from undertow.risk.scalar import ContinuousPrior
 from undertow.risk.success import Success
 from undertow.risk.threat import Threat
 
@@ -110,3 +111,26 @@ def test_baselines_on_a_long_line_keep_their_digits():
     masses = [math.fsum(prior.pmf[max(0, g - 3) : g + 4]) for g in range(5000)]
     assert threat.best_guess == pytest.approx(max(masses), rel=1e-15)
     assert threat.worst_guess == pytest.approx(min(masses), rel=1e-12)
+
+
+def test_a_place_is_described_in_its_unit():
+    table = [[0, 400.0, 900], [400, 0, 500], [900, 500, 0]]
+    plain = Threat.location(SKEWED, eta=500.0, distance=table)
+    assert plain.summary == "guess within 500 among 3 records, knowing nothing"
+    hops = Threat.location(SKEWED, eta=2, distance=table, unit="hops")
+    assert "within 2 hops among" in hops.summary
+    with pytest.raises(ValueError, match="one of 'absolute', 'metres'"):
+        Threat.location(SKEWED, eta=1, distance="miles")
+
+
+def test_a_continuous_prior_is_sent_to_its_function():
+    with pytest.raises(TypeError, match=r"undertow\.risk\.continuous_advantage"):
+        Threat(ContinuousPrior.uniform(0, 1))
+
+
+def test_the_adjacency_of_the_guarantee_is_named_and_read():
+    threat = Threat(SKEWED, adjacency="add-remove")
+    assert threat.summary.endswith("guarantees are for adding or removing a record")
+    assert "adding" not in Threat(SKEWED).summary
+    with pytest.raises(ValueError, match="one of 'replace', 'add-remove'"):
+        Threat(SKEWED, adjacency="unbounded")

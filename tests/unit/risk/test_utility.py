@@ -9,7 +9,18 @@ import pytest
 from scipy.stats import norm
 
 from undertow.risk.channel import Channel
-from undertow.risk.families import finite, gaussian, grr, laplace, oue, she, ss
+from undertow.risk.families import (
+    blh,
+    finite,
+    gaussian,
+    grr,
+    laplace,
+    olh,
+    oue,
+    she,
+    ss,
+    the,
+)
 from undertow.risk.prior import Prior
 from undertow.risk.threat import Threat
 from undertow.risk.utility import utility_at, utility_at_equal_risk
@@ -36,12 +47,29 @@ def test_reports_are_worth_the_spread_of_a_share():
 
 
 def test_what_has_no_utility_says_none():
-    assert utility_at(grr(3), math.inf) is None
+    assert utility_at(grr(3), 20_000.0) is None
+    assert utility_at(gaussian(range(3)), math.inf) is None
+    assert utility_at(finite(lambda e: Channel(np.eye(2)), 2), math.inf) is None
     assert utility_at(finite(lambda e: Channel(np.eye(2)), 2), 1.0) is None
     with pytest.raises(ValueError, match="confidence must be in"):
         utility_at(grr(3), 1.0, confidence=1.0)
     with pytest.raises(ValueError, match="users must be"):
         utility_at(grr(3), 1.0, users=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "keep", "false"),
+    [(grr, 1, 0), (oue, 0.5, 0), (the, 2 / 3, 0), (blh, 1, 0.5), (olh, 0.5, 0)],
+    ids=["grr", "oue", "the", "blh", "olh"],
+)
+def test_the_limit_is_what_large_levels_approach(make, keep, false):
+    found = utility_at(make(10), math.inf, users=400)
+    variance = 0.1 * keep * (1 - keep) + 0.9 * false * (1 - false)
+    expected = math.sqrt(variance / 400) / (keep - false)
+    assert found.value == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    assert utility_at(make(10), 15.0, users=400).value >= found.value
+    assert "in the limit" in found.summary
+    assert utility_at(gaussian(range(3)), 0.0).value == 0.0
 
 
 @pytest.mark.parametrize("size", [2, 10, 37])

@@ -15,8 +15,10 @@ from undertow.mechanisms import (
     RandomizedResponse,
     TruncatedMechanism,
 )
-from undertow.risk.channel import Channel, ChannelStream
+from undertow.mechanisms.local import OptimizedHashing, OptimizedUnary
+from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.exact import advantage
+from undertow.risk.families import FAMILIES
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
 from undertow.risk.success import Success
@@ -158,3 +160,17 @@ def test_the_direction_of_the_search_is_the_derivative(labels):
         assert change / (2 * step) == pytest.approx(
             slope[first] - slope[second], abs=1e-5
         )
+
+
+def test_a_protocol_with_few_reports_is_searched_by_its_table():
+    hits = Success.from_matrix(np.eye(4, dtype=bool) | (np.arange(4) == 3))
+    found = worst_prior(OptimizedUnary(4, 1), 4, success=hits)
+    channel = as_channel(OptimizedUnary(4, 1), range(4))
+    exact = advantage(channel, Threat(found.prior, hits)).value
+    assert found.value == pytest.approx(exact, abs=1e-12)
+    assert 0 < found.value <= found.cap
+    family = FAMILIES["grr"](5)
+    grr = worst_prior(family.mechanism(1.0), 5)
+    assert grr.value == pytest.approx(grr.cap, abs=1e-3)
+    with pytest.raises(NotApplicable, match="family of hashes"):
+        worst_prior(OptimizedHashing(4, 1), 4)

@@ -98,7 +98,9 @@ def test_the_expected_line_of_LDP_Auditor_goes_through_its_markers(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_certificates_stay_below_the_claim(name):
     for panel in found(name).panels:
-        (curve,) = (c for c in panel.curves if c.label == "certified by reconstruction, 99 %")
+        (curve,) = (
+            c for c in panel.curves if c.label == "certified by reconstruction, 99 %"
+        )
         assert all(0 < y < x for x, y in zip(curve.x, curve.y, strict=True))
 
 

@@ -5,7 +5,7 @@ and histogram encodings (SHE, THE): output law, loss, total variation, closed fo
 the reconstruction advantage, samplers for millions of clients, frequency estimation.
 """
 
-from undertow.mechanisms.local.base import Knowledge, LocalProtocol
+from undertow.mechanisms.local.base import LocalProtocol
 from undertow.mechanisms.local.estimation import (
     FrequencyEstimate,
     estimate_frequencies,
@@ -72,7 +72,6 @@ __all__ = [
     "BinaryHashing",
     "FrequencyEstimate",
     "GeneralizedResponse",
-    "Knowledge",
     "LocalHashing",
     "LocalProtocol",
     "OptimizedHashing",

@@ -249,6 +249,9 @@ class ModelGuess:
             )
         return table
 
+    def __repr__(self) -> str:
+        return f"ModelGuess({len(self._rows)} fibres)"
+
 
 def _vector(values: ArrayLike, name: str) -> Floats:
     vector = np.asarray(values, dtype=np.float64)

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import MismatchError
+from undertow.mechanisms.local.base import LocalProtocol
+from undertow.risk._reports import list_reports
 from undertow.risk.channel import Channel, as_channel
 from undertow.risk.decision import AttackRisk, Decision, attack_risk
 from undertow.risk.threat import Threat
@@ -34,8 +36,9 @@ def attack_figures(source: Any, threat: Threat, *, attack: Any) -> AttackRisk:
 
     Parameters
     ----------
-    source : Channel or mechanism with finitely many outputs
-        The law of the output for each record; outputs are numbers of columns.
+    source : Channel, mechanism or local protocol with finitely many outputs
+        The law of the output for each record; outputs are numbers of columns, those of
+        a protocol its reports.
     threat : Threat
         Prior, success rule and knowledge.
     attack : attack that states its law or is deterministic
@@ -50,6 +53,9 @@ def attack_figures(source: Any, threat: Threat, *, attack: Any) -> AttackRisk:
     ------
     MismatchError
         If the attack draws and states no law, or answers outside the guesses.
+    NotApplicable
+        If the outputs are real numbers, or reports too many for a list;
+        :func:`~undertow.risk.scalar.scalar_attack_risk` is for attacks on intervals.
 
     Examples
     --------
@@ -65,13 +71,14 @@ def attack_figures(source: Any, threat: Threat, *, attack: Any) -> AttackRisk:
     channel = as_channel(source, threat.support)
     if not isinstance(channel, Channel):
         raise MismatchError("source must be a Channel, got a stream of columns.")
-    outputs = np.arange(channel.outputs, dtype=np.intp)
+    local = isinstance(source, LocalProtocol)
+    outputs = list_reports(source) if local else np.arange(channel.outputs)
     columns = [_answers(attack, outputs, z) for z in range(len(threat.fibres))]
     decision = Decision(np.stack(columns, axis=1))
     return attack_risk(channel, threat, decision=decision)
 
 
-def _answers(attack: Any, outputs: Indices, known: int) -> NDArray[Any]:
+def _answers(attack: Any, outputs: NDArray[Any], known: int) -> NDArray[Any]:
     """Return the guess for every output, or its law."""
     if getattr(attack, "deterministic", False):
         unused = np.random.default_rng(0)

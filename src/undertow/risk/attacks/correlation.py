@@ -153,6 +153,10 @@ class CorrelationGuess:
             return np.ones(len(reports), dtype=np.bool_)
         return np.isin(reports, places[chances > self.threshold])
 
+    def __repr__(self) -> str:
+        size = self._model.shape[0]
+        return f"CorrelationGuess({size} places, threshold={self.threshold:g})"
+
 
 class StepSampler:
     """Draw reports of the place now for records that are steps.
@@ -185,6 +189,9 @@ class StepSampler:
         """Draw `size` reports of the place that the step leads to."""
         step = check_index(record, "record", size=len(self._now))
         return self._sampler.sample(int(self._now[step]), size, rng=rng)
+
+    def __repr__(self) -> str:
+        return f"StepSampler({self._sampler!r}, {len(self._now)} steps)"
 
 
 def _pairs(threat: Threat) -> NDArray[Any]:

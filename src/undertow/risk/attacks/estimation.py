@@ -68,6 +68,9 @@ class CrowdSampler:
         drawn = self.protocol.sample(truths, source=SimulatedSource(rng)).values
         return np.asarray(drawn, dtype=np.int64).reshape(size, -1)
 
+    def __repr__(self) -> str:
+        return f"CrowdSampler({self.protocol!r}, {len(self.background)} others)"
+
 
 class EstimationGuess:
     r"""Name the mode of the distribution estimated from all reports.
@@ -134,6 +137,9 @@ class EstimationGuess:
         cells = crowds + m * np.arange(rows)[:, None]
         counts = np.bincount(cells.reshape(-1), minlength=rows * m).reshape(rows, m)
         return _modes(counts, self.ties)
+
+    def __repr__(self) -> str:
+        return f"EstimationGuess({self.protocol!r}, ties={self.ties!r})"
 
 
 def exact_estimation_figures(

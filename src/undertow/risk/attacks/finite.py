@@ -1,4 +1,4 @@
-r"""Attacks on finite channels and local reports: optimal, Bayes, prior, report.
+r"""Attacks on channels, numbers and local reports: optimal, Bayes, prior, report.
 
 Five ways to guess one record. Only the first is worth certifying; the others are the
 attacks of the literature, and each has an exact figure.
@@ -6,7 +6,6 @@ attacks of the literature, and each has an exact figure.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_index
 from undertow.errors import MismatchError
 from undertow.mechanisms.local.base import LocalProtocol
+from undertow.risk.attacks._scored import ScoreGuess
 from undertow.risk.attacks.base import read_outputs
 from undertow.risk.channel import Channel, as_channel
+from undertow.risk.likelihood import PosteriorGain
 from undertow.risk.optimal import OptimalAttack
 from undertow.risk.threat import Threat
 
@@ -31,87 +32,63 @@ __all__ = [
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Scores lie in [-1, 1]; closer ones count as equal.
+# Masses this close, relative to the largest, count as equal.
 _TIE = 1e-12
 
 
-class _ScoreGuess(ABC):
-    """A guess of largest score, drawn uniformly among equals."""
-
-    __slots__ = ("_outputs", "threat")
-
-    def __init__(self, threat: Threat, outputs: int) -> None:
-        self.threat, self._outputs = threat, outputs
-
-    @abstractmethod
-    def choices(self, output: int, known: int) -> Indices:
-        """Return the guesses of largest score; only ``ABSTAIN`` to decline."""
-
-    def guess(
-        self, outputs: ArrayLike, known: int, *, rng: np.random.Generator
-    ) -> Indices:
-        """Draw a guess for each output; O(guesses) per distinct output."""
-        seen = read_outputs(outputs, self._outputs)
-        guesses = np.empty(len(seen), dtype=np.intp)
-        for output in np.unique(seen):
-            same = np.flatnonzero(seen == output)
-            guesses[same] = rng.choice(self.choices(int(output), known), len(same))
-        return guesses
-
-    def guess_law(self, outputs: ArrayLike, known: int) -> Floats:
-        """Return the law of the guess for each output; zeros where it declines."""
-        seen = read_outputs(outputs, self._outputs)
-        laws = np.zeros((len(seen), len(self.threat.guesses)))
-        for row, output in zip(laws, seen.tolist(), strict=True):
-            best = self.choices(output, known)
-            if best[0] >= 0:
-                row[best] = 1.0 / len(best)
-        return laws
-
-
-class OptimalGuess(_ScoreGuess):
+class OptimalGuess(ScoreGuess):
     """The attack of largest advantage: where the posterior gains most on the prior.
 
     Parameters
     ----------
-    source : Channel or mechanism with finitely many outputs
-        The law of the output for each record.
+    source : Channel, ScalarChannel, mechanism, LocalProtocol or LikelihoodSource
+        The law of the output for each record. Outputs are numbers of columns of a
+        finite channel, real numbers of a scalar channel or of Laplace or Gaussian
+        noise, reports of a protocol.
     threat : Threat
         Prior, success rule and knowledge.
 
     Notes
     -----
     :class:`~undertow.risk.optimal.OptimalAttack` (thesis, Algorithm 1) on batches, ties
-    uniformly at random. It attains ``advantage(source, threat)``.
+    uniformly at random. It attains ``advantage(source, threat)`` where that is exact.
 
     Examples
     --------
-    >>> from undertow.mechanisms import RandomizedResponse
+    >>> from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
     >>> from undertow.risk.prior import Prior
     >>> threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
     >>> attack = OptimalGuess(RandomizedResponse(3, "0.7"), threat)
     >>> attack.guess([0, 1, 2], 0, rng=np.random.default_rng(0)).tolist()
     [0, 1, 2]
+    >>> attack = OptimalGuess(LaplaceMechanism(1), threat)
+    >>> attack.guess([-1.0, 1.1, 2.5], 0, rng=np.random.default_rng(0)).tolist()
+    [0, 1, 2]
     """
 
     __slots__ = ("_attack",)
 
-    def __init__(self, source: Any, threat: Threat) -> None:
-        self._attack = OptimalAttack(source, threat)
-        super().__init__(threat, self._attack.channel.outputs)
+    def _tabulate(self, source: Any) -> int:
+        self._attack = OptimalAttack(source, self.threat)
+        return self._attack.channel.outputs
 
-    def choices(self, output: int, known: int) -> Indices:
-        """Return the guesses of largest gain."""
+    def _scores(self, posterior: PosteriorGain, outputs: Any, known: int) -> Floats:
+        return posterior.scores(outputs, known)
+
+    def choices(self, output: Any, known: int) -> Indices:
+        """Return the guesses of largest gain; only ``ABSTAIN`` to decline."""
+        if self._posterior is not None:
+            return self._chosen(output, known)
         return self._attack.choices(output, known)
 
 
-class PosteriorGuess(_ScoreGuess):
+class PosteriorGuess(ScoreGuess):
     """The attack of largest success: the guess of largest posterior (MAP).
 
     Parameters
     ----------
-    source : Channel or mechanism with finitely many outputs
-        The law of the output for each record.
+    source : Channel, ScalarChannel, mechanism, LocalProtocol or LikelihoodSource
+        The law of the output for each record; outputs as for :class:`OptimalGuess`.
     threat : Threat
         Prior, success rule and knowledge.
 
@@ -132,16 +109,22 @@ class PosteriorGuess(_ScoreGuess):
 
     __slots__ = ("_fibres", "_matrix", "_sets")
 
-    def __init__(self, source: Any, threat: Threat) -> None:
+    def _tabulate(self, source: Any) -> int:
+        threat = self.threat
         channel = as_channel(source, threat.support)
         if not isinstance(channel, Channel):
             raise MismatchError("source must be a Channel, got a stream of columns.")
-        super().__init__(threat, channel.outputs)
         self._matrix, self._fibres = channel.matrix, threat.fibres
         self._sets = threat.success.sets(threat.support, self._fibres)
+        return channel.outputs
 
-    def choices(self, output: int, known: int) -> Indices:
+    def _scores(self, posterior: PosteriorGain, outputs: Any, known: int) -> Floats:
+        return posterior.scores(outputs, known, centred=False)
+
+    def choices(self, output: Any, known: int) -> Indices:
         """Return the guesses of largest posterior."""
+        if self._posterior is not None:
+            return self._chosen(output, known)
         z = check_index(known, "known", size=len(self._fibres))
         fibre, sets = self._fibres[z], self._sets[z]
         joint = self.threat.prior.pmf[fibre] * self._matrix[fibre, output]
@@ -195,6 +178,9 @@ class PriorGuess:
     def _answer(self, known: int) -> int:
         return self._best[check_index(known, "known", size=len(self._best))]
 
+    def __repr__(self) -> str:
+        return f"PriorGuess({len(self.threat.prior)} records)"
+
 
 class ReportGuess:
     """The report itself as the guess (Sauer, Attack 1).
@@ -235,6 +221,9 @@ class ReportGuess:
     ) -> Indices:
         """Return what each output stands for."""
         return np.asarray(self._names[read_outputs(outputs, len(self._names))])
+
+    def __repr__(self) -> str:
+        return f"ReportGuess({len(self._names)} outputs)"
 
 
 class SupportGuess:
@@ -283,3 +272,6 @@ class SupportGuess:
         table = self.protocol.support(outputs)
         table = table | ~table.any(axis=1, keepdims=True)
         return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+    def __repr__(self) -> str:
+        return f"SupportGuess({self.protocol!r})"

@@ -54,6 +54,9 @@ class GraphSampler:
         source = SimulatedSource(rng)
         return self.mechanism.sample_nodes(truths, source=source).values
 
+    def __repr__(self) -> str:
+        return f"GraphSampler({self.mechanism.size} nodes)"
+
 
 def graph_stream(mechanism: GraphExponential) -> ChannelStream:
     """Return the channel of a mechanism on a graph in blocks of columns.

@@ -132,6 +132,10 @@ class ImputationGuess:
     def _answer(self, known: int) -> int:
         return int(self._best[check_index(known, "known", size=len(self._best))])
 
+    def __repr__(self) -> str:
+        size, classes = self.probabilities.shape
+        return f"ImputationGuess({size} fibres, {classes} values)"
+
 
 def expand_classes(
     probabilities: ArrayLike,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.privacy import GDP, Approx, Bound, Loss, Pure, TradeOff
+from undertow.privacy import GDP, Approx, Bound, Loss, Pure, TradeOff, group
 from undertow.risk.bounds.approximate import (
     baseline_bound,
     exact_guess_bound,
@@ -22,9 +22,29 @@ from undertow.risk.bounds.variation import (
     variation_bound,
 )
 
-__all__ = ["RULES", "Guarantee", "Rule"]
+__all__ = ["RULES", "Guarantee", "Rule", "for_replacement"]
 
 Guarantee = Loss | TradeOff | float
+
+
+def for_replacement(guarantee: Loss | TradeOff) -> Loss | TradeOff:
+    r"""Restate a guarantee for adding or removing a record for replacing one.
+
+    Notes
+    -----
+    A replacement is a removal, then an addition, so this is a group of two:
+    :math:`2\varepsilon`; :math:`(2\varepsilon, (1 + e^\varepsilon)\delta)`;
+    :math:`2\mu`; :math:`4\rho`; :math:`f(1 - f)`, where f is first made to hold in
+    both orders.
+
+    Examples
+    --------
+    >>> for_replacement(Pure(1)), for_replacement(GDP(1))
+    (Pure(epsilon=2), GDP(mu=2))
+    """
+    if isinstance(guarantee, Loss):
+        return group(guarantee, 2)
+    return guarantee.symmetrised().group(2)
 
 
 @dataclass(frozen=True, slots=True)

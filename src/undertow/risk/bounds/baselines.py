@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow._arrays import disagreement
 from undertow._numeric import inflate, nudge_down
-from undertow._validate import check_probability
+from undertow._validate import check_choice, check_probability
 from undertow.privacy import Bound
 from undertow.risk.bounds.program import program_bound
 
-__all__ = ["PROGRAM_SIZE", "Baselines", "ThreatLike"]
+__all__ = ["ADJACENCIES", "PROGRAM_SIZE", "Adjacency", "Baselines", "ThreatLike"]
 
 Floats = NDArray[np.float64]
+Adjacency = Literal["replace", "add-remove"]
+
+ADJACENCIES: tuple[str, ...] = ("replace", "add-remove")
+"""What may change between neighbours in a guarantee."""
 
 PROGRAM_SIZE = 10
 """Records up to which a threat carries its linear program."""
@@ -55,6 +59,10 @@ class ThreatLike(Protocol):
         """Whether the attacker may decline to answer."""
 
     @property
+    def adjacency(self) -> Adjacency:
+        """What may change in the guarantees held against the threat."""
+
+    @property
     def best_guess(self) -> float:
         """Success of the best guess without looking."""
 
@@ -83,6 +91,8 @@ class Baselines:
         From epsilon to the bound by linear programming.
     derived : bool
         Whether they were read off a threat; otherwise the caller declares them.
+    adjacency : {"replace", "add-remove"}
+        What may change in the guarantees held against the threat.
 
     Examples
     --------
@@ -98,10 +108,12 @@ class Baselines:
     pmf: tuple[float, ...] = ()
     program: Callable[[float], Bound] | None = field(default=None, compare=False)
     derived: bool = field(default=False, compare=False)
+    adjacency: Adjacency = "replace"
 
     def __post_init__(self) -> None:
         for name in ("collision", "best_guess", "worst_guess"):
             check_probability(getattr(self, name), name)
+        check_choice(self.adjacency, "adjacency", choices=ADJACENCIES)
 
     @property
     def uniform(self) -> bool:
@@ -128,6 +140,7 @@ class Baselines:
             pmf=tuple(pmf.tolist()),
             program=_program(threat, pmf) if len(pmf) <= PROGRAM_SIZE else None,
             derived=True,
+            adjacency=threat.adjacency,
         )
 
 

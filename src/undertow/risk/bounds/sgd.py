@@ -15,6 +15,7 @@ References
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Literal
 
@@ -25,7 +26,9 @@ from undertow._validate import (
     check_positive,
     check_probability,
 )
+from undertow.errors import SearchError
 from undertow.privacy import (
+    Alternative,
     Bound,
     Calibration,
     GaussianTradeOff,
@@ -53,7 +56,7 @@ _CLOSE = (
     "norm, which is false in general: not a guarantee"
 )
 _UNIFORM = ("the prior is uniform", "only the exact record counts")
-_LARGEST_SIGMA = 1e300
+_LEAST_SIGMA, _LARGEST_SIGMA = 1e-3, 1e300
 
 
 def sgd_mu(
@@ -193,13 +196,7 @@ def sgd_bound(
         value = capped(GaussianTradeOff(mu).total_variation() * spread, spread)
         unchecked = (*BARE, _RUN, _UNIFORM[0])
         return advantage(value, "Theorem 5.2", unchecked=unchecked)
-    level = 1.0 / m
-    zero = zero_out_bound(
-        noise_multiplier,
-        steps,
-        best_guess=nudge_up(level) if m > 1 else 1.0,
-        worst_guess=nudge_down(level),
-    )
+    zero = _zeroed(noise_multiplier, steps, m)
     sharp = uniform_gaussian_bound(mu, m)
     best = sharp if sharp.value <= zero.value else zero
     value = min(best.value, uniform_disagreement(m))
@@ -230,7 +227,8 @@ def calibrate_sgd(
     Returns
     -------
     Calibration
-        Rounded up, the bound evaluated at it; 0 if no attack passes the target.
+        Rounded up, the bound evaluated at it; 0 if no attack passes the target. Its
+        `alternatives` hold what the other routes ask for, and what the thesis prints.
 
     Notes
     -----
@@ -244,6 +242,12 @@ def calibrate_sgd(
     22.730872
     >>> round(calibrate_sgd(0.1, 100, size=10, knowledge="any").value, 6)
     71.576685
+    >>> for other in calibrate_sgd(0.1, 100, size=10).alternatives:
+    ...     print(f"{other.parameter:.4f}", other.name)
+    39.5251 Theorem 5.11(c), uniform prior
+    43.8663 Theorem 5.11, uniform prior
+    71.5767 Theorem 5.2
+    21.9332 Example 5.17 as printed
     """
     target, m = check_target(target), check_count(size, "size")
     sgd_bound(1.0, steps, size=m, knowledge=knowledge, adjacency=adjacency)
@@ -255,11 +259,68 @@ def calibrate_sgd(
         achieved = advantage(uniform_disagreement(m), "total disclosure")
         method = "the target is never binding: no attack has a larger advantage"
         return Calibration("noise_multiplier", 0.0, achieved, method)
-    sigma = least_float(
-        lambda level: bound(level).value <= target, low=1e-3, high=_LARGEST_SIGMA
+    sigma = _least_sigma(bound, target)
+    achieved = bound(sigma)
+    others = tuple(
+        _alternative(name, reason, route, target)
+        for name, reason, route in _routes(steps, m, knowledge, adjacency)
+        if name != achieved.theorem
     )
-    return Calibration(
-        "noise_multiplier", sigma, bound(sigma), "bisection over the floats"
+    method = "bisection over the floats"
+    return Calibration("noise_multiplier", sigma, achieved, method, others)
+
+
+def _alternative(
+    name: str, reason: str, route: Callable[[float], Bound], target: float
+) -> Alternative:
+    try:
+        return Alternative(name, reason, _least_sigma(route, target))
+    except SearchError:  # the rounding of the route alone passes the target
+        return Alternative(name, f"{reason}; not reachable in floats")
+
+
+def _least_sigma(bound: Callable[[float], Bound], target: float) -> float:
+    return least_float(
+        lambda sigma: bound(sigma).value <= target,
+        low=_LEAST_SIGMA,
+        high=_LARGEST_SIGMA,
+    )
+
+
+def _routes(
+    steps: int, size: int, knowledge: KnowledgeOf, adjacency: Adjacency
+) -> Iterator[tuple[str, str, Callable[[float], Bound]]]:
+    """Yield name, reason and bound of each way to state the risk of a run."""
+
+    def sgd(known: KnowledgeOf, change: Adjacency) -> Callable[[float], Bound]:
+        return lambda sigma: sgd_bound(
+            sigma, steps, size=size, knowledge=known, adjacency=change
+        )
+
+    def uniform(sharpen: bool) -> Callable[[float], Bound]:
+        return lambda sigma: uniform_gaussian_bound(
+            sgd_mu(sigma, steps), size, sharpen=sharpen
+        )
+
+    proved = "proved for replacing a record, mu = 2 sqrt(T)/sigma"
+    if knowledge == "none":
+        zero = "proved by the run without the target's gradient, mu = sqrt(T)/sigma"
+        yield "zero-out reference", zero, lambda sigma: _zeroed(sigma, steps, size)
+        yield "Theorem 5.11(c), uniform prior", f"{proved}; sharper form", uniform(True)
+        yield "Theorem 5.11, uniform prior", f"{proved}; as in print", uniform(False)
+    yield "Theorem 5.2", f"{proved}; holds for any knowledge", sgd("any", "replace")
+    if adjacency == "replace":
+        printed = "not a guarantee: takes mu = sqrt(T)/sigma for replacing a record"
+        yield "Example 5.17 as printed", printed, sgd(knowledge, "add_remove")
+
+
+def _zeroed(sigma: float, steps: int, size: int) -> Bound:
+    level = 1.0 / size
+    return zero_out_bound(
+        sigma,
+        steps,
+        best_guess=nudge_up(level) if size > 1 else 1.0,
+        worst_guess=nudge_down(level),
     )
 
 

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import nudge_up
 from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.privacy.loss import Loss
@@ -33,7 +32,6 @@ __all__ = [
     "Family",
     "Structure",
     "closed_view",
-    "greatest_levels",
     "uniform_prior",
 ]
 
@@ -51,8 +49,6 @@ MARGIN = 1e-12
 """Relative margin that covers the rounding of the closed forms."""
 
 _UNCHECKED = ("the target is independent of the other records", "the prior is public")
-# Targets from which a shared table pays, its size and first level; false position.
-_MANY, _GRID, _FIRST, _TRIES, _NEAR = 32, 256, 1e-9, 80, 1e-12
 CELLS = 1 << 21
 """Cells of a table (levels, records) held at a time."""
 
@@ -137,6 +133,11 @@ class Family(ABC):
     delta: float = 0.0
     largest: float = LARGEST_LEVEL
 
+    @property
+    def called(self) -> str:
+        """The name in a sentence: protocols in capitals, as "the" is also a word."""
+        return self.name.upper() if len(self.name) <= 3 else self.name
+
     @abstractmethod
     def mechanism(self, parameter: float, *, structure: int | None = None) -> Any:
         """Return the mechanism at a parameter, and at its structure if it has one."""
@@ -175,6 +176,10 @@ class Family(ABC):
         """Return the guarantee for replacing a record; None where none is stated."""
         found: Loss = self.mechanism(parameter).loss()
         return found
+
+    def require_parameter(self, parameter: float) -> None:
+        """Refuse a parameter at which there is no mechanism."""
+        self.mechanism(parameter)
 
     def risk(
         self, parameter: float, threat: Threat, *, structure: int | None = None
@@ -295,56 +300,3 @@ def uniform_prior(threat: Threat) -> bool:
     """Say whether all records are equally likely, to the rounding of the prior."""
     pmf = threat.prior.pmf
     return bool(pmf.max() - pmf.min() <= 4 * math.ulp(float(pmf.max())))
-
-
-def greatest_levels(
-    curve: Curve, targets: Floats, *, largest: float = LARGEST_LEVEL
-) -> Floats:
-    """Return the greatest level at which a growing curve stays within each target.
-
-    Few targets are bisected over the floats, 62 evaluations each. Many share a table of
-    the curve, and from its brackets go on by false position; they end within a relative
-    1e-11 below the target. A level of 0 says that no positive float fits.
-    """
-    low, high = np.zeros(targets.shape), np.full(targets.shape, nudge_up(largest))
-    if len(targets) >= _MANY:
-        grid = np.geomspace(_FIRST, largest, _GRID)
-        place = np.searchsorted(curve.raised(grid), targets, side="right")
-        inner = (place > 0) & (place < _GRID)
-        low[inner], high[inner] = grid[place[inner] - 1], grid[place[inner]]
-        low[inner] = _false_position(curve, targets[inner], low[inner], high[inner])
-        high[inner] = np.nextafter(low[inner], np.inf)
-    first, last = low.view(np.int64), high.view(np.int64)
-    while (open_ := last - first > 1).any():
-        middle = first[open_] + (last[open_] - first[open_]) // 2
-        fits = curve.raised(middle.view(np.float64)) <= targets[open_]
-        first[open_] = np.where(fits, middle, first[open_])
-        last[open_] = np.where(fits, last[open_], middle)
-    return low
-
-
-def _false_position(curve: Curve, targets: Floats, low: Floats, high: Floats) -> Floats:
-    """Raise `low` to the target within brackets, on logarithmic scales (Illinois)."""
-    goal = np.log(targets)
-    below, above = (np.log(curve.raised(x)) - goal for x in (low, high))
-    low, high, side = np.log(low), np.log(high), np.zeros(low.shape)
-    for _ in range(_TRIES):
-        todo = np.flatnonzero((below < -_NEAR) & (high - low > 1e-15))
-        if not todo.size:
-            break
-        a, b, f, g = low[todo], high[todo], below[todo], above[todo]
-        middle = np.where(g > f, (f * b - g * a) / np.where(g > f, f - g, 1.0), a)
-        outside = ~((middle > a) & (middle < b))
-        middle = np.where(outside, (a + b) / 2.0, middle)
-        level = np.exp(middle)
-        value = np.log(curve.raised(level)) - goal[todo]
-        fits = value <= 0.0
-        # An end that stays twice counts half, so that it moves next time.
-        above[todo] = np.where(fits & (side[todo] > 0), g / 2.0, g)
-        below[todo] = np.where(~fits & (side[todo] < 0), f / 2.0, f)
-        low[todo] = np.where(fits, middle, a)
-        below[todo] = np.where(fits, value, below[todo])
-        high[todo] = np.where(fits, b, middle)
-        above[todo] = np.where(fits, above[todo], value)
-        side[todo] = np.where(fits, 1.0, -1.0)
-    return np.asarray(np.exp(low) * (1.0 - 4e-16))

@@ -14,13 +14,15 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.mechanisms import RandomizedResponse
 from undertow.mechanisms.local import (
     LocalHashing,
     OptimizedHashing,
     SubsetSelection,
     subset_size,
 )
-from undertow.mechanisms.local.base import read_categories
+from undertow.mechanisms.local.base import exact_odds, read_categories
+from undertow.privacy.loss import Loss
 from undertow.risk.families.base import (
     LARGEST_LEVEL,
     Curve,
@@ -37,8 +39,10 @@ __all__ = ["HashingFamily", "SubsetFamily", "olh", "ss"]
 Floats = NDArray[np.float64]
 Weights = Callable[[NDArray[Any]], Floats]
 
-# Largest level of optimised hashing: its buckets would be too many beyond.
-_HASH_LEVEL = 21.0
+# Largest level searched of optimised hashing, and largest with at most 2**31 buckets.
+_HASH_LEVEL, _HASH_LARGEST = 21.0, 21.487
+# From here on the buckets less one are e^level, to the last digit.
+_FLAT = 40.0
 # Records up to which all subsets are listed.
 _LISTED = 12
 # A calibrated level stays this share below what was solved for.
@@ -193,6 +197,7 @@ class HashingFamily(Family):
     name = "olh"
     monotone = False
     structural = "buckets"
+    largest = _HASH_LARGEST
 
     def __init__(self, categories: SupportsIndex, *, ideal: bool = True) -> None:
         self.records, self._ideal = read_categories(categories), ideal
@@ -205,12 +210,21 @@ class HashingFamily(Family):
             return OptimizedHashing(self.records, parameter)
         return LocalHashing(self.records, parameter, buckets=structure)
 
+    def require_parameter(self, parameter: float) -> None:
+        """Refuse an epsilon that no report can have; the risk needs no hash."""
+        exact_odds(parameter)
+
+    def loss(self, parameter: float) -> Loss:
+        """Return the guarantee, which does not depend on the buckets."""
+        return RandomizedResponse(2, parameter).loss()
+
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return p - q on the buckets, which holds for every hash."""
         buckets = self._buckets(levels, structure)
-        return np.asarray(
-            -np.expm1(-levels) / (1.0 + np.exp(np.log(buckets - 1.0) - levels))
-        )
+        flat = levels > _FLAT if structure is None else np.zeros(levels.shape, bool)
+        excess = np.log(buckets - 1.0) - np.where(flat, 0.0, levels)
+        ratio = np.exp(np.where(flat, 0.0, excess))  # (g - 1) / e^level
+        return np.asarray(-np.expm1(-levels) / (1.0 + ratio))
 
     def curve(self, threat: Threat) -> Curve | None:
         """Return the closed form for an ideal hash and exact success."""
@@ -263,6 +277,7 @@ class HashingFamily(Family):
     def _buckets(self, levels: Floats, structure: Structure | None) -> Floats:
         if structure is not None:
             return np.asarray(structure, dtype=float)
+        # More buckets than this change nothing: their inverse is 0 beside 1.
         return np.floor(np.exp(np.minimum(levels, 700.0)) + 1.0 + _GUARD)
 
 

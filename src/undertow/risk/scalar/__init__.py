@@ -7,6 +7,7 @@ both sides (Gaussian).
 
 from __future__ import annotations
 
+from undertow.risk.scalar.attack import scalar_attack_risk
 from undertow.risk.scalar.closed_forms import (
     calibrate_gaussian_scale,
     calibrate_laplace_level,
@@ -40,5 +41,6 @@ __all__ = [
     "laplace_pair_advantage",
     "laplace_placement_advantage",
     "scalar_advantage",
+    "scalar_attack_risk",
     "scalar_success_rate",
 ]

@@ -71,6 +71,11 @@ def laplace_advantage(answers: ArrayLike, scale: float) -> float:
     In A.20 the law of an interior cell is printed with a plus between its two
     exponentials; both are subtracted. Other threats: :func:`~undertow.risk.advantage`.
 
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
+
     Examples
     --------
     >>> round(laplace_advantage([0, 0.1, 0.5, 0.55, 1], 0.5), 6)
@@ -102,6 +107,11 @@ def gaussian_advantage(answers: ArrayLike, sigma: float) -> float:
     Notes
     -----
     Examples 5.8 and A.19 of [1]_, under the same threat as :func:`laplace_advantage`.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *A Formal Study of Differential Privacy in Complex and
+       Correlated Data*, PhD thesis, KIT, 2026.
 
     Examples
     --------

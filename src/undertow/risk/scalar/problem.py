@@ -20,6 +20,7 @@ from undertow.risk._sets import HitSets
 from undertow.risk.exact import WORK_LIMIT
 from undertow.risk.scalar.breakpoints import fold_cells
 from undertow.risk.scalar.enclosure import Enclosure, enclose
+from undertow.risk.scalar.known import enclose_known
 from undertow.risk.scalar.laws import ScalarLaw
 from undertow.risk.scalar.source import ScalarChannel
 from undertow.risk.threat import Threat
@@ -44,6 +45,12 @@ class _Fibre:
     sets: HitSets
     silent: NDArray[np.intp]  # sets whose gains cancel
     declines: bool
+
+    @property
+    def asks(self) -> bool:
+        """Whether the target may be both hit and missed."""
+        hit = self.sets.sizes > 0
+        return bool(hit.any()) and (self.declines or not hit.all())
 
     def sums(self, weights: Floats) -> Floats:
         """Add a column of weights over each set: shape (columns, guesses)."""
@@ -234,7 +241,16 @@ class Problem:
         laws = np.zeros((len(self.answers), len(centres)))
         laws[np.arange(len(place)), place.reshape(-1)] = 1.0
         weights, parts = self._centre(laws), []
-        for fibre in self.setting.fibres:
+        fibres = self.setting.fibres
+        known = [f for f in fibres if len(f.records) == 1]
+        if known and law.kind != "truncated":
+            found = self._fold_known(known, law)
+            # Otherwise answers too close for the roots go the general way.
+            if found.upper - found.lower <= tolerance / 2:
+                fibres = tuple(f for f in fibres if len(f.records) > 1)
+                tolerance /= 2
+                parts.append(found)
+        for fibre in fibres:
             share = min(1.0, float(self.setting.pmf[fibre.records].sum()))
             gains = fibre.sums(weights).T
             parts.append(enclose(gains, centres, law, tolerance=tolerance * share))
@@ -242,3 +258,19 @@ class Problem:
             math.fsum(part.lower for part in parts),
             math.fsum(part.upper for part in parts),
         )
+
+    def _fold_known(self, fibres: Sequence[_Fibre], law: ScalarLaw) -> Enclosure:
+        """Enclose the part of the records that are known."""
+        pmf = self.setting.pmf
+        if not self.setting.centred:
+            # The known record is named, whatever the output.
+            hit = [f.records[0] for f in fibres if (f.sets.sizes > 0).any()]
+            sure = math.fsum(pmf[hit].tolist())
+            return Enclosure(sure, sure)
+        records = np.array([f.records[0] for f in fibres if f.asks], dtype=np.intp)
+        centres, place = np.unique(self.answers, return_inverse=True)
+        place, size = place.reshape(-1), len(centres)
+        weights, masses = np.zeros(size), np.zeros(size)
+        np.add.at(weights, place[records], pmf[records])
+        np.add.at(masses, place, pmf)
+        return enclose_known(weights, masses, centres, law)
