@@ -100,7 +100,8 @@ class RoadNetwork:
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import shortest_path
 
-        m, (source, target) = len(self), self.edges.T
+        # Older searches read 32-bit indices only.
+        m, (source, target) = len(self), self.edges.T.astype(np.int32)
         graph = csr_array((np.ones(len(source)), (source, target)), shape=(m, m))
         distances = shortest_path(graph, unweighted=True)
         if not np.isfinite(distances).all():

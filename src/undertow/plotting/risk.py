@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -34,6 +35,11 @@ _LOOK: dict[str, tuple[str, str, str]] = {
 _TARGET: dict[str, Any] = {"color": "0.15", "linestyle": ":", "linewidth": 1.2}
 # Smallest advantage drawn, as a share of the largest there is.
 _FLOOR = 1e-3
+# A step is found to this share of its level. Steps between larger whole numbers are
+# too small to be seen, and beyond the last level there are no others.
+_NEAR = 1e-3
+_SEEN = 40
+_LAST_STEP = 20.0
 
 
 def plot_risk_curves(
@@ -67,8 +73,9 @@ def plot_risk_curves(
     -------
     matplotlib.figure.Figure
         Not shown; save it with its own ``savefig``. Both axes are logarithmic. Exact
-        risks are plain curves; where only a bound is known the label says so. The
-        largest advantage that there is under the threat is dashed.
+        risks are plain curves; where only a bound is known the label says so. Where a
+        subset size or a number of buckets steps the risk jumps: there the curve is
+        broken. The largest advantage that there is under the threat is dashed.
 
     Raises
     ------
@@ -147,12 +154,44 @@ def _draw_family(
     note: str,
     style: dict[str, Any],
 ) -> None:
-    risks: list[Risk] = [family.risk(point, threat) for point in points]
+    pieces = _pieces(family, points)
+    shown = [point for piece in pieces for point in piece]
+    risks: dict[float, Risk] = {p: family.risk(p, threat) for p in shown}
     name, colour, dashes = _look(family)
     name += f", δ = {family.delta:g}" if family.delta else ""
-    name += "" if all(risk.tight is True for risk in risks) else ", upper bound"
+    name += "" if all(r.tight is True for r in risks.values()) else ", upper bound"
     look = {"color": colour, "linestyle": dashes, "label": name + note}
-    ax.plot(points, [risk.value for risk in risks], **{**look, **style})
+    # A nan breaks the line where the next piece begins.
+    x = [p for piece in pieces for p in (*piece, math.nan)][:-1]
+    y = [risks[p].value if p == p else math.nan for p in x]
+    ax.plot(x, y, **{**look, **style})
+
+
+def _pieces(family: Family, points: Sequence[float]) -> list[list[float]]:
+    """Split levels where the structure of a family steps, both ends of a step added."""
+    pieces = [[points[0]]]
+    for low, high in itertools.pairwise(points):
+        steps = _steps(family, low, min(high, _LAST_STEP)) if family.structural else []
+        for before, after in steps:
+            if before > pieces[-1][-1]:
+                pieces[-1].append(before)
+            pieces.append([after])
+        if high > pieces[-1][-1]:
+            pieces[-1].append(high)
+    return pieces
+
+
+def _steps(family: Family, low: float, high: float) -> list[tuple[float, float]]:
+    """Enclose each step between two levels; the structure is monotone in the level."""
+    if low >= high:
+        return []
+    ends = [getattr(family.mechanism(e), family.structural) for e in (low, high)]
+    if ends[0] == ends[1] or min(ends) > _SEEN:
+        return []
+    if high <= low * (1 + _NEAR):
+        return [(low, high)]
+    middle = math.sqrt(low * high)
+    return [*_steps(family, low, middle), *_steps(family, middle, high)]
 
 
 def _mark(ax: Axes, family: Family, threat: Threat, target: float) -> str:

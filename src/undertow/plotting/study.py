@@ -17,7 +17,10 @@ __all__ = ["plot_panel", "plot_study"]
 _COLUMNS = 3
 _PANEL_SIZE = (4.2, 3.4)
 _MEASURED = ", measured"
+_NOTE = "lines: computed; marks: simulated"
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+# Areas of sized markers in points squared: the largest, and a dot for next to nothing.
+_LARGEST, _DOT = 150.0, 0.4
 # One colour for each method, in every figure; labels not listed take what is left.
 _COLOUR_OF = {
     "exact": COLOURS[2],
@@ -35,7 +38,8 @@ def plot_study(result: StudyResult) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Not shown; save it with its own ``savefig``.
+        Not shown; save it with its own ``savefig``. Where there are lines and marks a
+        note below says which is which.
 
     Raises
     ------
@@ -57,6 +61,9 @@ def plot_study(result: StudyResult) -> Figure:
         plot_panel(panel, ax=ax)
     for ax in grid[count:]:
         ax.remove()
+    kinds = {curve.kind for panel in result.panels for curve in panel.curves}
+    if "measured" in kinds and len(kinds) > 1:
+        figure.supxlabel(_NOTE, fontsize="x-small", color="0.25")
     return figure
 
 
@@ -90,19 +97,27 @@ def plot_panel(panel: Panel, *, ax: Axes, **style: Any) -> Axes:
         color="0.25",
     )
     ax.grid(True, color="0.92", linewidth=0.6)
-    _legend(ax)
+    _legend(ax, above=any(curve.sizes for curve in panel.curves))
     return ax
 
 
-def _legend(ax: Axes) -> None:
-    """List the methods once: markers that go with a line have its colour."""
+def _legend(ax: Axes, *, above: bool) -> None:
+    """List the methods once: markers that go with a line have its colour.
+
+    A map has no free corner, so that its legend stands above it.
+    """
     lines, labels = ax.get_legend_handles_labels()
     shown = [
         (line, label)
         for line, label in zip(lines, labels, strict=True)
         if not (label.endswith(_MEASURED) and label.removesuffix(_MEASURED) in labels)
     ]
-    ax.legend(*zip(*shown, strict=True), fontsize="x-small", frameon=False)
+    place: dict[str, Any] = (
+        {"loc": "lower right", "bbox_to_anchor": (1.0, 0.98), "markerscale": 0.7}
+        if above
+        else {}
+    )
+    ax.legend(*zip(*shown, strict=True), fontsize="x-small", frameon=False, **place)
 
 
 def _method(curve: Curve) -> str:
@@ -126,6 +141,8 @@ def _draw(
     y = [value if math.isfinite(value) else math.nan for value in curve.y]
     if curve.kind == "baseline":
         ax.plot(curve.x, y, label=curve.label, **{**BASELINE, **style})
+    elif curve.sizes:
+        _draw_sized(curve, y, colour, ax=ax, style=style)
     elif curve.kind == "measured":
         marker = _MARKERS[position % len(_MARKERS)]
         look = {"color": colour, "linestyle": "none", "marker": marker, "markersize": 3}
@@ -137,3 +154,13 @@ def _draw(
         if curve.kind == "region":
             floor = min((v for v in y if v == v), default=0.0)
             ax.fill_between(curve.x, y, floor, color=colour, alpha=0.15)
+
+
+def _draw_sized(
+    curve: Curve, y: list[float], colour: str, *, ax: Axes, style: dict[str, Any]
+) -> None:
+    """Draw markers whose areas are in proportion to the sizes, none below a dot."""
+    most = max(curve.sizes) or 1.0
+    areas = [max(_DOT, _LARGEST * size / most) for size in curve.sizes]
+    look = {"color": colour, "alpha": 0.5, "linewidths": 0.0}
+    ax.scatter(curve.x, y, areas, label=curve.label, **{**look, **style})

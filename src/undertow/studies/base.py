@@ -41,6 +41,9 @@ class Curve:
     spread : tuple of float
         Standard deviation of each measured point, drawn as a bar; none by default. A
         nan has no bar.
+    sizes : tuple of float
+        What the area of each marker stands for, none negative; equal markers by
+        default. Only measured points have markers.
     """
 
     label: str
@@ -48,6 +51,7 @@ class Curve:
     y: tuple[float, ...]
     kind: Literal["theory", "measured", "baseline", "region"] = "theory"
     spread: tuple[float, ...] = ()
+    sizes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
@@ -59,6 +63,22 @@ class Curve:
                 f"spread must have one entry for each of the {len(self.x)} points, got "
                 f"{len(self.spread)}."
             )
+        if self.sizes:
+            self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        if self.kind != "measured":
+            raise ValueError(
+                f"sizes must be left out but for measured points, got a {self.kind} "
+                "curve."
+            )
+        if len(self.sizes) != len(self.x):
+            raise ValueError(
+                f"sizes must have one entry for each of the {len(self.x)} points, got "
+                f"{len(self.sizes)}."
+            )
+        if not all(0 <= size < math.inf for size in self.sizes):
+            raise ValueError("sizes must be finite and none negative.")
 
 
 @dataclass(frozen=True, slots=True)

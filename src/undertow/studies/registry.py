@@ -16,6 +16,7 @@ from undertow.studies.sauer_bounds import SAUER_BOUNDS
 from undertow.studies.sauer_correlation import SAUER_CORRELATION
 from undertow.studies.sauer_graph import SAUER_GRAPH
 from undertow.studies.sauer_graph_walks import SAUER_GRAPH_WALKS
+from undertow.studies.sauer_map import SAUER_MAP
 from undertow.studies.sauer_prior import SAUER_PRIOR
 from undertow.studies.sauer_response import SAUER_RESPONSE
 from undertow.studies.sauer_tables import SAUER_TABLES
@@ -43,6 +44,7 @@ STUDIES = (
     *MASTER_UTILITY,
     *SAUER_BOUNDS,
     *SAUER_TABLES,
+    *SAUER_MAP,
     *SAUER_PRIOR,
     *SAUER_RESPONSE,
     *SAUER_CORRELATION,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from undertow.plotting.risk import _LOOK
 from undertow.plotting.style import BASELINE, COLOURS
 from undertow.privacy import Pure
 from undertow.risk import FAMILIES, Prior, Success, Threat, best_bound, calibrate
-from undertow.risk.families import finite, gaussian, grr, laplace, oue, ss
+from undertow.risk.families import finite, gaussian, grr, laplace, olh, oue, ss
 
 mpl.use("Agg")
 
@@ -40,6 +42,50 @@ def test_each_family_is_a_curve_of_its_risk():
         expected = [family.risk(level, UNIFORM).value for level in LEVELS]
         assert drawn.get_xdata().tolist() == list(LEVELS)
         assert drawn.get_ydata().tolist() == expected
+
+
+def pieces(line):
+    """Return the unbroken parts of a line."""
+    points = list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    parts = [[]]
+    for x, y in points:
+        if np.isnan(x):
+            parts.append([])
+        else:
+            parts[-1].append((x, y))
+    return parts
+
+
+@pytest.mark.parametrize("build", [ss, olh])
+def test_a_curve_is_broken_where_the_structure_steps_and_nowhere_else(build):
+    family, levels = build(11), np.geomspace(0.5, 30, 12)
+    (ax,) = plot_risk_curves([family], UNIFORM, levels=levels).axes
+    parts = pieces(ax.lines[0])
+    found = []
+    for part in parts:
+        ends = {
+            getattr(family.mechanism(min(x, 20.0)), family.structural) for x, _ in part
+        }
+        assert len(ends) == 1 or min(ends) > 40
+        found += ends if len(ends) == 1 else []
+        assert all(y == family.risk(x, UNIFORM).value for x, y in part)
+    assert len(set(found)) == len(found) >= 4
+    for one, other in itertools.pairwise(parts):
+        assert one[-1][0] < other[0][0] <= one[-1][0] * 1.001
+
+
+def test_the_ends_of_a_piece_are_at_the_step_however_coarse_the_levels():
+    (ax,) = plot_risk_curves([ss(11)], UNIFORM, levels=[0.1, 10.0]).axes
+    ends = [part[-1][0] for part in pieces(ax.lines[0])[:-1]]
+    # Sets of size w + 1 give way to sets of size w at ln((11 - w - 1)/(w + 1)).
+    expected = [np.log((11 - w) / w) for w in (5, 4, 3, 2)]
+    assert ends == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_family_without_a_structure_is_one_line():
+    figure = plot_risk_curves(SHOWN, UNIFORM, levels=LEVELS)
+    for line in figure.axes[0].lines[:3]:
+        assert len(pieces(line)) == 1
 
 
 def test_levels_are_drawn_in_order_whatever_order_they_come_in():

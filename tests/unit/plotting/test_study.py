@@ -158,3 +158,47 @@ def test_measured_points_carry_their_spread():
     heights = [float(np.ptp(s[:, 1])) for s in drawn if len(s)]
     assert heights == pytest.approx([0.2, 20.0])
     assert legend(ax) == ["exact, measured"]
+
+
+def test_sized_markers_have_areas_in_proportion_and_none_is_lost():
+    curve = Curve("share", X, X, "measured", sizes=(0.5, 0.25, 0.0))
+    ax = plot_panel(panel(curve), ax=axes())
+    (marks,) = ax.collections
+    assert marks.get_offsets().tolist() == [[x, x] for x in X]
+    large, half, dot = marks.get_sizes().tolist()
+    assert large == pytest.approx(2 * half)
+    assert 0 < dot < half / 10
+    assert legend(ax) == ["share"]
+    assert not ax.lines
+
+
+def test_sizes_that_are_all_zero_are_dots():
+    curve = Curve("share", X, X, "measured", sizes=(0.0,) * 3)
+    (marks,) = plot_panel(panel(curve), ax=axes()).collections
+    assert len(set(marks.get_sizes().tolist())) == 1
+
+
+def test_the_legend_of_a_map_stands_above_it():
+    curve = Curve("share", X, X, "measured", sizes=X)
+    figure = plot_study(result(panel(curve)))
+    figure.draw_without_rendering()
+    (ax,) = figure.axes
+    below = ax.get_legend().get_window_extent().y0
+    assert below >= ax.get_window_extent().y1 - 1
+
+
+@pytest.mark.parametrize(
+    ("panels", "said"),
+    [
+        ([panel(LINE, MARKERS)], True),
+        ([panel(LINE), panel(MARKERS)], True),
+        ([panel(GREY, MARKERS)], True),
+        ([panel(LINE, GREY)], False),
+        ([panel(MARKERS)], False),
+    ],
+    ids=["one panel", "two panels", "a baseline", "lines alone", "marks alone"],
+)
+def test_a_figure_with_lines_and_marks_says_which_is_which(panels, said):
+    figure = plot_study(result(*panels))
+    note = "lines: computed; marks: simulated"
+    assert [text.get_text() for text in figure.texts] == ([note] if said else [])

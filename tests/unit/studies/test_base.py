@@ -10,6 +10,7 @@ from undertow.studies import Check, Curve, Inputs, Panel, StudyResult
 from undertow.studies.base import compare, table_of
 from undertow.studies.thesis_bounds import FIGURE_6_1, finished, stated
 
+X = (1.0, 2.0)
 LINE = Curve("exact", (1.0, 2.0), (3.0, math.inf))
 PANEL = Panel("n = 2", (LINE,), "x", "y")
 
@@ -17,6 +18,20 @@ PANEL = Panel("n = 2", (LINE,), "x", "y")
 def test_a_curve_has_as_many_heights_as_places():
     with pytest.raises(ValueError, match="one length, got 1 and 2"):
         Curve("exact", (1.0,), (2.0, 3.0))
+
+
+def test_sizes_are_those_of_the_measured_points():
+    assert Curve("a", X, X, kind="measured", sizes=(0.0, 3.0)).sizes == (0.0, 3.0)
+    with pytest.raises(ValueError, match="each of the 2 points, got 1"):
+        Curve("a", X, X, kind="measured", sizes=(1.0,))
+    with pytest.raises(ValueError, match="got a theory curve"):
+        Curve("a", X, X, sizes=(1.0, 1.0))
+
+
+@pytest.mark.parametrize("size", [-1.0, math.inf, math.nan])
+def test_a_size_that_no_marker_can_have_is_refused(size):
+    with pytest.raises(ValueError, match="sizes must be finite and none negative"):
+        Curve("a", X, X, kind="measured", sizes=(1.0, size))
 
 
 def test_a_row_has_a_cell_for_each_column():

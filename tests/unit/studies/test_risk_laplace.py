@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ needs_data = [
     pytest.mark.data,
     pytest.mark.skipif(HERE is None, reason="UNDERTOW_DATA names no folder"),
 ]
+TWIN = re.compile(r" \(line of \d+\)")
 LEVELS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 UNIFORM = {
     0: (0.00247, 0.00494, 0.00985, 0.01961, 0.03882, 0.07612),
@@ -49,7 +51,7 @@ def found(*, real: bool = False, seed: int = 0) -> StudyResult:
 
 def values(result: StudyResult, panel: str, label: str) -> list[float]:
     axes = next(p for p in result.panels if p.name.startswith(panel))
-    curve = next(c for c in axes.curves if c.label == label)
+    curve = next(c for c in axes.curves if TWIN.sub("", c.label) == label)
     close = [
         [y for x, y in zip(curve.x, curve.y, strict=True) if abs(x / e - 1) < 1e-9]
         for e in LEVELS
@@ -97,6 +99,33 @@ def test_the_empirical_panels_say_that_a_stand_in_was_used():
     empirical = [c for c in found().checks if "empirical" in c.quantity]
     assert {c.status for c in empirical} == {"stand-in"}
     assert "stand-in" in found().data
+
+
+def test_a_line_that_another_one_hides_is_called_so():
+    labels = {
+        p.name: [c.label for c in p.curves if c.kind == "theory"]
+        for p in found().panels
+    }
+    assert labels["RAD, skewed"] == [
+        "η = 0",
+        "η = 40 (line of 0)",
+        "η = 80 (line of 0)",
+        "η = 100",
+    ]
+    assert labels["ReRo, skewed"][1] == "η = 40 (line of 0)"
+    assert labels["ReRo, uniform"][3] == "η = 100 (line of 80)"
+    assert labels["RAD, uniform"] == ["η = 0", "η = 40", "η = 80", "η = 100"]
+
+
+def test_a_tie_of_thresholds_is_called_one():
+    peaks = {
+        c.quantity.removeprefix("RAD peaks at η = 40, "): c
+        for c in found().checks
+        if c.quantity.startswith("RAD peaks")
+    }
+    assert peaks["skewed prior"].ours == "tie of η = 0, 40, 80"
+    assert "the same for η = 0, 40, 80 at every level" in peaks["skewed prior"].note
+    assert peaks["uniform prior"].ours == peaks["empirical prior"].ours == "yes"
 
 
 def test_trap_r06_the_worst_prior_is_not_always_the_pair_of_ends():

@@ -58,8 +58,9 @@ def test_every_figure_and_table_has_its_own_name():
     assert listed >= {f"sauer-figure-4.{n}" for n in range(1, 4)}
     assert listed >= {f"sauer-figure-6.{n}" for n in range(1, 15)}
     assert listed >= {f"sauer-table-5.{n}" for n in range(1, 5)}
+    assert "sauer-figure-5.1" in listed
     assert listed >= {f"sauer-table-6.{n}" for n in range(1, 6)}
-    assert len(listed) == len(SAUER) == 26
+    assert len(listed) == len(SAUER) == 27
 
 
 @pytest.mark.parametrize("study", SAUER, ids=names)
@@ -102,6 +103,25 @@ def test_theorems_4_and_6_cross_where_delta_is_positive():
     at = flat[0].x.index(1.0)
     assert flat[0].y[at] == pytest.approx(0.0181828, abs=1e-7)
     assert flat[1].y[at] == pytest.approx(0.457501, abs=1e-6)
+
+
+def test_the_map_has_every_node_where_it_lies_with_its_share():
+    result = found("sauer-figure-5.1")
+    assert result.header == ("panel", "node", "longitude", "latitude", "share")
+    assert [panel.name for panel in result.panels] == [
+        "Porto (stand-in)",
+        "Beijing (stand-in)",
+    ]
+    city = small()["porto"]
+    (nodes,) = result.panels[0].curves
+    assert (nodes.kind, nodes.x) == ("measured", tuple(city.longitude))
+    assert nodes.y == tuple(city.latitude)
+    assert nodes.sizes == pytest.approx(city.visits_all / city.visits_all.sum())
+    assert [row[2:] for row in result.rows[: len(city)]] == list(
+        zip(nodes.x, nodes.y, nodes.sizes, strict=True)
+    )
+    assert len(result.rows) == len(city) + len(small()["geolife"])
+    assert {c.status for c in result.checks} == {"stand-in"}
 
 
 def test_T_5_9_theorem_7_is_corollary_1_under_a_uniform_prior():
@@ -175,6 +195,25 @@ class TestRealCities:
             honest = checks[f"κ, {city}, reports inside"]
             assert honest.status == "erratum"
             assert honest.ours == pytest.approx(value, abs=1e-7)
+
+    def test_the_map_has_both_counts_and_the_border_is_where_reports_pile_up(self):
+        result = found("sauer-figure-5.1", real=True)
+        names = [panel.name for panel in result.panels]
+        assert names == [
+            f"{city}, {count}"
+            for city in ("Porto", "Beijing")
+            for count in ("all reports", "reports inside")
+        ]
+        checks = {c.quantity: c for c in result.checks}
+        assert (checks["nodes, Porto"].ours, checks["nodes, Beijing"].ours) == (
+            3052,
+            5356,
+        )
+        for city in ("Porto", "Beijing"):
+            for quantity in ("κ", "largest share"):
+                assert checks[f"{quantity}, {city}, all reports"].status == "match"
+                honest = checks[f"{quantity}, {city}, reports inside"]
+                assert honest.status == "erratum"
 
     def test_AE18_two_tables_print_two_values_for_the_largest_share(self):
         by_status = statuses("sauer-table-6.1", real=True)
