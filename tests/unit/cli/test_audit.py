@@ -198,7 +198,7 @@ def test_claims_of_every_kind_are_held_against_the_code(module, claim, notion, s
 
 
 def test_only_the_named_pairs_are_compared(module):
-    words = ("callable", f"{module}:many", "--inputs=[0, 0, 1]", "--vectorised")
+    words = ("callable", f"{module}:many", "--inputs=[0, 0.001, 1]", "--vectorised")
     words = (*words, "--claim=1", "--trials=20000")
     assert record(*words, "--pairs=[[0, 1]]", status=0)["verdict"] == "not refuted"
     assert record(*words, "--pairs=[[1, 2]]", status=3)["verdict"] == "violated"
@@ -298,7 +298,7 @@ def test_a_report_is_written_whole_beside_the_result(tmp_path, kind):
 
 def test_a_report_names_the_pairs_that_were_compared(module, tmp_path):
     path = tmp_path / "report.md"
-    words = ("callable", f"{module}:many", "--inputs=[0, 0, 1]", "--vectorised")
+    words = ("callable", f"{module}:many", "--inputs=[0, 0.001, 1]", "--vectorised")
     words = (*words, "--claim=1", "--trials=2000", "--pairs=[[0, 1]]")
     record(*words, f"--report={path}", status=0)
     text = path.read_text(encoding="utf-8")
