@@ -73,19 +73,20 @@ def bernoulli_words(
     rare = probability <= _RARE and count >= _MANY
     draw = _scatter if rare else _compare
     for start in range(0, count, _DRAWN):
-        part = result[start : start + _DRAWN]
-        part[:] = draw(probability, part.size, source)
+        draw(probability, result[start : start + _DRAWN], source)
     return result
 
 
-def _scatter(probability: Fraction, count: int, source: UniformSource) -> Words:
-    """Draw how many ones each word has, then where, no place twice."""
-    cuts = _cuts(probability, _WORD)
-    u = source.uniform(1 << _WORD, count).values
+def _scatter(probability: Fraction, result: Words, source: UniformSource) -> None:
+    """Draw into zeros how many ones each word has, then where, no place twice."""
+    cuts = np.array(_cuts(probability, _WORD), dtype=np.int64)
+    u = source.uniform(1 << _WORD, result.size).values
     words = np.flatnonzero(u >= cuts[0])
     u = u[words]
     missing = np.searchsorted(cuts, u)
-    for at in np.flatnonzero(np.isin(u, cuts)).tolist():
+    # Past the last cut there is none to be equal to.
+    ties = cuts[np.minimum(missing, _WORD - 1)] == u
+    for at in np.flatnonzero(ties).tolist():
         missing[at] = _refine(probability, int(u[at]), source)
     lanes = np.zeros(words.size, dtype=np.uint32)
     pending = np.flatnonzero(missing)
@@ -95,9 +96,7 @@ def _scatter(probability: Fraction, count: int, source: UniformSource) -> Words:
         missing[pending] -= (lanes[pending] & mask) == 0
         lanes[pending] |= mask
         pending = pending[missing[pending] > 0]
-    result = np.zeros(count, dtype=np.uint32)
     result[words] = lanes
-    return result
 
 
 @lru_cache(maxsize=64)
@@ -119,9 +118,10 @@ def _refine(probability: Fraction, u: int, source: UniformSource) -> int:
     return bisect_left(cuts, u)
 
 
-def _compare(probability: Fraction, count: int, source: UniformSource) -> Words:
+def _compare(probability: Fraction, result: Words, source: UniformSource) -> None:
+    """Draw into zeros by comparing digits, all lanes of a word at once."""
     rest, unit = probability.numerator, probability.denominator
-    result = np.zeros(count, dtype=np.uint32)
+    count = result.size
     pending, open_lanes = np.arange(count), np.full(count, _ALL)
     while pending.size and rest:
         rest *= 2
@@ -136,7 +136,6 @@ def _compare(probability: Fraction, count: int, source: UniformSource) -> Words:
         left = np.flatnonzero(open_lanes)
         if 2 * left.size < pending.size:
             pending, open_lanes = pending[left], open_lanes[left]
-    return result
 
 
 def bernoulli(
