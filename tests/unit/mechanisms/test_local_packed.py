@@ -49,7 +49,8 @@ def test_a_number_beside_a_cut_decides_the_number_of_ones(rate):
     cuts = set(packed._cuts(rate, 32))
     beside = {cut + step for cut in cuts for step in (-1, 1)} | {0, 2**32 - 1}
     numbers = sorted(u for u in beside - cuts if 0 <= u < 2**32)
-    words = packed._scatter(rate, len(numbers), Scripted(numbers))
+    words = np.zeros(len(numbers), dtype="<u4")
+    packed._scatter(rate, words, Scripted(numbers))
     expected = [
         sum(at_most(rate, k) <= Fraction(u, 2**32) for k in range(32)) for u in numbers
     ]

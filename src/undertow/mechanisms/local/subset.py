@@ -193,7 +193,8 @@ class SubsetSelection(LocalProtocol):
         their number; uniform new members keep that.
         """
         table = self._start(truths, sizes, source)
-        missing = sizes - count_bits(table)
+        # Small sets start empty: there is nothing to count.
+        missing = sizes - (0 if self.subset <= _FEW else count_bits(table))
         pending = np.flatnonzero(missing)
         while pending.size:
             place = source.uniform(self.categories, pending.size).values
