@@ -296,6 +296,9 @@ def _alternatives(
             target, delta=lost
         ),
     }
+    if threat.adjacency != "replace":
+        # The other two would state a level for replacing a record, twice as generous.
+        routes = {"any mechanism, this threat": black_box}
     if len(threat.prior) > _MOST:  # one evaluation reads the whole prior
         del routes["any mechanism, this threat"]
     for name, route in routes.items():

@@ -13,6 +13,7 @@ from undertow.mechanisms.local import (
     calibrate_subset,
     subset_breakpoints,
 )
+from undertow.privacy import Pure
 from undertow.risk import calibrate_search, scalar
 from undertow.risk.calibrate import RiskCalibration, calibrate
 from undertow.risk.calibrate_search import _engine_values, _settled
@@ -37,6 +38,7 @@ from undertow.risk.families import (
 from undertow.risk.families.base import Curve
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
+from undertow.risk.selector import best_bound
 from undertow.risk.success import Success
 from undertow.risk.threat import Threat
 
@@ -445,3 +447,13 @@ def test_large_problems_without_a_closed_form_are_bounded(make):
     structure = next(iter((found.structure or {}).values()), None)
     assert family.mechanism(found.value, structure=structure).categories == size
     assert family.risk(found.value, threat, structure=structure).value <= 0.1
+
+
+def test_other_routes_never_state_a_level_for_another_adjacency():
+    threat = Threat(Prior.uniform(10), adjacency="add-remove")
+    found = calibrate(grr(10), threat, advantage=0.1)
+    (route,) = found.alternatives
+    assert route.name == "any mechanism, this threat"
+    # Twice the level, as for replacing a record, must still keep the target.
+    priced = best_bound(Pure(2 * route.parameter), Threat(Prior.uniform(10)))
+    assert priced.value <= 0.1 * (1 + 1e-12)
