@@ -2,12 +2,12 @@
 
 Run ``python benchmarks/bench_local.py``; prints one JSON object. Each row draws the
 reports, counts their support and keeps to one gigabyte; it runs in a process of its
-own, whose peak is stated. A peer perturbs one user after the other. The peers are
-multi-freq-ldpy and pure-ldp where they are installed, and a plain Python loop; each is
-timed on a sample of users, after a call that compiles it, and scaled to a million. The
-least ratio is against the libraries, or against the loop where none is installed. The
-loop returns a set as a short list and draws a hash seed of its own, so it does less
-than a report that is ready to be sent and counted.
+own, whose peak is stated. Seconds are those of one processor. A peer perturbs one user
+after the other. The peers are multi-freq-ldpy and pure-ldp where they are installed,
+and a plain Python loop; each is timed on a sample of users, after a call that compiles
+it, and scaled to a million. The least ratio is against the libraries, or against the
+loop where none is installed. The loop returns a set as a short list and draws a hash
+seed of its own, so it does less than a report that is ready to be sent and counted.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import random
 import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -59,13 +59,13 @@ Client = Callable[[int], object]
 def measure(name: str, source: str, clients: int) -> dict[str, Any]:
     """Return one row: time to draw, time to count, largest error of the counts."""
     protocol, truths = PROTOCOLS[name](), np.arange(clients) % CATEGORIES
-    start = time.perf_counter()
+    start = process_time()
     reports = protocol.sample(truths, source=SOURCES[source]()).values
-    drawn = time.perf_counter()
+    drawn = process_time()
     if isinstance(protocol, LocalHashing):
         reports, truths = reports[:CLIENTS_COUNTED], truths[:CLIENTS_COUNTED]
     counts = protocol.support_counts(reports)
-    counted = time.perf_counter()
+    counted = process_time()
     p, q = float(protocol.keep), float(protocol.noise)
     mean = len(truths) * q + np.bincount(truths, minlength=CATEGORIES) * (p - q)
     deviation = np.abs(counts - mean).max() / np.sqrt(len(truths) * q * (1 - q))
@@ -93,8 +93,8 @@ def apart(name: str, source: str, clients: int) -> dict[str, Any]:
 def scaled_seconds(client: Client, clients: int) -> dict[str, float]:
     """Time one user after the other for a while, and scale."""
     client(0)  # a peer may compile itself on the first call
-    start, done = time.perf_counter(), 0
-    while (taken := time.perf_counter() - start) < PEER_SECONDS and done < clients:
+    start, done = process_time(), 0
+    while (taken := process_time() - start) < PEER_SECONDS and done < clients:
         client(done % CATEGORIES)
         done += 1
     return {"seconds": taken * clients / done, "measured": done}

@@ -29,15 +29,7 @@ from undertow.mechanisms.local import (
     hashing_variation,
 )
 from undertow.mechanisms.local.hashing import REPORT
-from undertow.mechanisms.local.packed import (
-    bernoulli,
-    bernoulli_words,
-    clear_bits,
-    column_counts,
-    count_bits,
-    sample_rows,
-    unpack,
-)
+from undertow.mechanisms.local.packed import count_bits
 
 M = 5
 PROTOCOLS = {
@@ -303,36 +295,6 @@ def test_the_variance_of_optimised_unary_is_the_published_one():
         E = math.exp(epsilon)
         found = frequency_variance(OptimizedUnary(9, epsilon), 0.0, reports=1)
         assert found == pytest.approx(4 * E / (E - 1) ** 2)
-
-
-def test_exact_coins_follow_every_bit_of_a_uniform_word():
-    class Counting:
-        """Hands out the words of a small counter in turn, all 2^3 of them."""
-
-        name, simulated = "counting", True
-
-        def __init__(self, lanes):
-            self.bits = iter(lanes)
-
-        def uniform(self, bound, size):
-            word = np.full(size, next(self.bits), dtype=np.int64)
-            return type("Draw", (), {"values": word})()
-
-    # Eight lanes see the eight 3-digit numbers U, first digit first; 5/8 > U for 0..4.
-    digits = [sum(((u >> place) & 1) << u for u in range(8)) for place in (2, 1, 0)]
-    word = bernoulli_words(Fraction(5, 8), 1, source=Counting(digits))[0]
-    assert [int(word) >> u & 1 for u in range(8)] == [1, 1, 1, 1, 1, 0, 0, 0]
-
-
-def test_certain_coins_need_no_luck():
-    source = SimulatedSource(1)
-    assert bernoulli(Fraction(1), 40, source=source).all()
-    assert not bernoulli(Fraction(0), 40, source=source).any()
-    rows = sample_rows(Fraction(1), 3, length=35, source=source)
-    assert count_bits(rows).tolist() == [35, 35, 35]
-    clear_bits(rows, np.array([0, 34, 31]))
-    assert count_bits(rows).tolist() == [34, 34, 34]
-    np.testing.assert_array_equal(column_counts(rows, 35), unpack(rows, 35).sum(axis=0))
 
 
 def test_malformed_reports_and_values_are_refused():

@@ -6,12 +6,12 @@ the mass of the unfinished strings how much may be missing.
 """
 
 import math
-from collections import deque
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from support.bit_strings import Replay, assert_encloses, enumerate_law
 from undertow.mechanisms.noise import staircase
 from undertow.mechanisms.noise.bits import uniform_below, uniform_bits
 from undertow.mechanisms.noise.inversion import (
@@ -21,49 +21,6 @@ from undertow.mechanisms.noise.inversion import (
 )
 from undertow.mechanisms.noise.law import ExpCoin, RationalCoin, Stairs
 from undertow.mechanisms.noise.staircase import sample_stairs
-
-
-class UsedUp(Exception):
-    pass
-
-
-class Replay:
-    """A bit source that replays given words."""
-
-    def __init__(self, width, words):
-        self.width = width
-        self._words = deque(words)
-
-    def words(self, count):
-        if count > len(self._words):
-            raise UsedUp
-        taken = [self._words.popleft() for _ in range(count)]
-        return np.array(taken, dtype=np.uint16)
-
-
-def enumerate_law(sample, *, width, depth):
-    """Return exact lower probabilities and the undecided mass after `depth` words."""
-    law, undecided, stack = {}, Fraction(1), [()]
-    while stack:
-        words = stack.pop()
-        try:
-            outcome = sample(Replay(width, words))
-        except UsedUp:
-            if len(words) < depth:
-                stack.extend((*words, word) for word in range(1 << width))
-            continue
-        mass = Fraction(1, 1 << (width * len(words)))
-        law[outcome] = law.get(outcome, 0) + mass
-        undecided -= mass
-    return law, undecided
-
-
-def assert_encloses(law, undecided, expected):
-    """Assert that true probabilities lie within what the enumeration leaves open."""
-    for outcome, probability in expected.items():
-        low = float(law.get(outcome, 0))
-        assert low - 1e-12 <= probability <= low + float(undecided) + 1e-12, outcome
-    assert set(law) <= set(expected)
 
 
 def target(stairs, reach):

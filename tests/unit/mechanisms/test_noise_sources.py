@@ -11,10 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from undertow.errors import AssumptionError, UndertowError
 from undertow.mechanisms.noise import inversion, staircase
-from undertow.mechanisms.noise.bits import BitSource, SystemBits
+from undertow.mechanisms.noise.bits import (
+    BitSource,
+    SystemBits,
+    _bulk_reader,
+    bits_of,
+    uniform_below,
+)
 from undertow.mechanisms.noise.draw import Draw, NoiseSource
 from undertow.mechanisms.noise.exponential import exp_bracket
 from undertow.mechanisms.noise.law import ExpCoin, Stairs
@@ -234,12 +241,108 @@ def test_the_secure_source_cannot_be_seeded():
     assert first != SecureSource().laplace(1000, 50).values.tolist()
 
 
-def test_system_bits_are_sixteen_bit_words_of_urandom(monkeypatch):
+def test_few_system_bits_are_sixteen_bit_words_of_urandom(monkeypatch):
     monkeypatch.setattr("os.urandom", lambda count: bytes(range(count)))
     bits = SystemBits()
     assert isinstance(bits, BitSource)
     expected = np.array([0, 1, 2, 3], np.uint8).view(np.uint16)
     assert bits.words(2).tolist() == expected.tolist()
+
+
+@pytest.fixture
+def fresh_reader():
+    _bulk_reader.cache_clear()
+    yield
+    _bulk_reader.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_reader")
+def test_many_system_bits_are_those_of_the_generator_it_seeds(monkeypatch):
+    monkeypatch.setattr("ssl.RAND_bytes", lambda count: b"\1\2" * (count // 2))
+    assert (SystemBits().words(600) == SystemBits().words(600)).all()
+    assert set(SystemBits().words(600).tolist()) == {0x0201}
+    assert len(set(SystemBits().words(100).tolist())) > 1
+
+
+@pytest.mark.usefixtures("fresh_reader")
+def test_without_that_generator_all_bits_come_from_urandom(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ssl", None)
+    monkeypatch.setattr("os.urandom", lambda count: b"\3\4" * (count // 2))
+    assert set(SystemBits().words(5000).tolist()) == {0x0403}
+
+
+FORKING = """
+import os, sys
+from undertow.mechanisms.noise import bits
+assert "ssl" not in sys.modules
+parent = bits.SystemBits().words(1000)
+read, write = os.pipe()
+if os.fork() == 0:
+    os.write(write, bits.SystemBits().words(1000).tobytes())
+    os._exit(0)
+os.wait()
+child = os.read(read, 2000)
+mine = bits.SystemBits().words(1000).tobytes()
+print(len(child), child != mine, child != parent.tobytes(), "ssl" in sys.modules)
+"""
+
+
+def test_a_child_process_draws_other_bits_and_few_bits_load_nothing():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["2000", "True", "True", "True"]
+
+
+def test_a_source_of_uniform_integers_gives_words():
+    class Uniform:
+        def uniform(self, bound, size):
+            assert bound == 1 << 16
+            return Draw(np.arange(size, dtype=np.int64), True, "test")
+
+    bits = bits_of(Uniform())
+    assert isinstance(bits, BitSource)
+    assert bits.words(3).tolist() == [0, 1, 2]
+    assert bits.words(3).dtype == np.uint16
+    assert isinstance(bits_of(SecureSource()), SystemBits)
+
+
+def test_seeded_words_repeat_and_are_dealt_once():
+    first, second = (SimulatedSource(5).bits for _ in range(2))
+    sizes = [3, 1, 600, 5000, 2, 1500]
+    for size in sizes:
+        words = first.words(size)
+        assert words.tolist() == second.words(size).tolist()
+        assert words.dtype == np.uint16
+        assert len(words) == size
+        with pytest.raises(ValueError, match="read-only"):
+            words[0] = 1
+    drawn = [first.words(100) for _ in range(200)]
+    pairs = {tuple(part) for words in drawn for part in words.reshape(-1, 4).tolist()}
+    assert len(pairs) == 5000
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("source", OWN, ids=repr)
+@pytest.mark.parametrize("bound", [3, 3051, 40_000, 65_535, 70_001, 3_000_000_000])
+def test_uniform_integers_fill_their_range_evenly(source, bound):
+    n = 200_000
+    values = uniform_below(bits_of(source), n, bound=bound)
+    assert values.dtype == np.int64
+    assert values.min() >= 0
+    assert values.max() < bound
+    cells = min(bound, 64)
+    counts = np.bincount(values * cells // bound, minlength=cells)
+    sizes = [
+        -(-(i + 1) * bound // cells) - -(-i * bound // cells) for i in range(cells)
+    ]
+    expected = n * np.array(sizes) / bound
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    # A false alarm in a million.
+    assert statistic < stats.chi2.isf(1e-6, cells - 1)
 
 
 def test_a_simulated_draw_repeats_with_its_seed_and_says_so():

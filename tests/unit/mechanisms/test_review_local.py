@@ -33,8 +33,6 @@ from undertow.mechanisms.local import (
     she_advantage,
     subset_advantage,
 )
-from undertow.mechanisms.local.packed import bernoulli
-from undertow.mechanisms.noise.draw import Draw
 from undertow.risk.prior import Prior
 
 
@@ -132,31 +130,6 @@ def test_the_prior_of_a_threat_is_accepted():
     prior = Prior(3, [0.5, 0.3, 0.2])
     bound = GeneralizedResponse(3, 1).advantage_bound(prior)
     assert bound.value == grr_advantage(3, 1.0, prior=[0.5, 0.3, 0.2])
-
-
-class ScriptedSource:
-    """Hand out the bits of the lane numbers, first digit first."""
-
-    name, simulated = "script", True
-
-    def __init__(self, digits):
-        self._digits, self._turn = digits, 0
-
-    def uniform(self, bound, size):
-        assert bound == 1 << 32
-        lane = np.arange(2**self._digits)
-        bits = (lane >> (self._digits - 1 - self._turn)) & 1
-        words = np.packbits(bits.astype(np.uint8), bitorder="little").view("<u4")
-        self._turn += 1
-        return Draw(words[:size].astype(np.int64), True, self.name)
-
-
-@pytest.mark.parametrize("numerator", [1, 5, 11, 31, 32, 63])
-def test_a_coin_is_exact_over_all_prefixes_of_its_digits(numerator):
-    # Sixty-four lanes with all prefixes of six digits: exactly so many ones.
-    source = ScriptedSource(6)
-    coins = bernoulli(Fraction(numerator, 64), 64, source=source)
-    assert int(coins.sum()) == numerator
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

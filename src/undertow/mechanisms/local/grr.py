@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
+from undertow.mechanisms.local._coins import respond
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
@@ -26,7 +27,7 @@ from undertow.mechanisms.local.grr_formula import (
     grr_success,
     grr_variation,
 )
-from undertow.mechanisms.local.packed import bernoulli
+from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
@@ -115,11 +116,9 @@ class GeneralizedResponse(LocalProtocol):
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one report per client, with exactly the stated probabilities."""
         truths, origin = read_values(values, self.categories), read_source(source)
-        told = bernoulli(self.keep, len(truths), source=origin)
-        others = origin.uniform(self.categories - 1, len(truths)).values
-        # Skip the truth in the numbering of the other categories.
-        lies = others + (others >= truths)
-        return Draw(np.where(told, truths, lies), origin.simulated, origin.name)
+        bits = bits_of(origin)
+        reports = respond(truths, self.keep, among=self.categories, bits=bits)
+        return Draw(reports, origin.simulated, origin.name)
 
     def support(self, reports: Any) -> NDArray[np.bool_]:
         """Return the table (report, category): the report itself."""

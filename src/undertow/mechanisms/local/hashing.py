@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._arrays import complements
 from undertow._validate import check_count, check_index
 from undertow.errors import MismatchError
+from undertow.mechanisms.local._coins import respond
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
@@ -32,7 +33,7 @@ from undertow.mechanisms.local.hashing_formula import (
     hashing_success,
     hashing_variation,
 )
-from undertow.mechanisms.local.packed import bernoulli
+from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
@@ -93,7 +94,11 @@ def hash_bucket(
     word ^= word >> np.uint64(27)
     word *= np.uint64(0x94D049BB133111EB)
     word ^= word >> np.uint64(31)
-    return (word % np.uint64(g)).astype(np.int64)
+    # The remainder: a division by one number is much faster.
+    quotient = word // np.uint64(g)
+    quotient *= np.uint64(g)
+    word -= quotient
+    return word.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -211,14 +216,12 @@ class LocalHashing(LocalProtocol):
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one pair of fresh seed and noisy bucket per client."""
         truths, origin = read_values(values, self.categories), read_source(source)
-        count = len(truths)
-        halves = [origin.uniform(1 << 32, count).values.astype(np.uint64) for _ in "ab"]
+        bits, count = bits_of(origin), len(truths)
         reports = np.empty(count, dtype=REPORT)
-        reports["seed"] = halves[0] << np.uint64(32) | halves[1]
-        home = hash_bucket(reports["seed"], truths, buckets=self.buckets)
-        told = bernoulli(self.keep, count, source=origin)
-        others = origin.uniform(self.buckets - 1, count).values
-        reports["bucket"] = np.where(told, home, others + (others >= home))
+        reports["seed"] = seeds = bits.words(4 * count).view(np.uint64)
+        home = hash_bucket(seeds, truths, buckets=self.buckets)
+        told = respond(home, self.keep, among=self.buckets, bits=bits)
+        reports["bucket"] = told
         return Draw(reports, origin.simulated, origin.name)
 
     def support(self, reports: Any) -> NDArray[np.bool_]:

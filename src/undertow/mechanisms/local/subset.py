@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
+from undertow.mechanisms.local._coins import bernoulli
+from undertow.mechanisms.local._sets import sample_sets
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
@@ -22,17 +24,12 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.local.packed import (
-    Words,
-    bernoulli,
     bits_at,
-    clear_bits,
     column_counts,
     count_bits,
     read_words,
-    sample_rows,
     set_bits,
     unpack,
-    width,
 )
 from undertow.mechanisms.local.subset_formula import (
     read_subset,
@@ -40,6 +37,7 @@ from undertow.mechanisms.local.subset_formula import (
     subset_success,
     subset_variation,
 )
+from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
@@ -47,11 +45,6 @@ from undertow.privacy.loss import Pure
 from undertow.privacy.result import Bound
 
 __all__ = ["SubsetSelection"]
-
-# Sets up to this size are filled from nothing, larger ones from random bits.
-_FEW = 24
-# Rows filled at a time, so that their words stay in the cache.
-_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -165,11 +158,9 @@ class SubsetSelection(LocalProtocol):
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one packed set per client, with exactly the stated law."""
         truths, origin = read_values(values, self.categories), read_source(source)
-        held = bernoulli(self.keep, len(truths), source=origin)
-        table = np.empty((len(truths), width(self.categories)), dtype="<u4")
-        for start in range(0, len(truths), _ROWS):
-            part = slice(start, start + _ROWS)
-            table[part] = self._fill(truths[part], self.subset - held[part], origin)
+        bits, m = bits_of(origin), self.categories
+        held = bernoulli(self.keep, len(truths), bits=bits)
+        table = sample_sets(truths, self.subset - held, categories=m, bits=bits)
         set_bits(table, truths, held)
         return Draw(table, origin.simulated, origin.name)
 
@@ -183,47 +174,6 @@ class SubsetSelection(LocalProtocol):
 
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("subset", self.subset),)
-
-    def _fill(
-        self, truths: NDArray[np.int64], sizes: NDArray[np.int64], source: UniformSource
-    ) -> Words:
-        """Draw uniform sets of the given sizes that avoid the truths.
-
-        Independent bits, given that they are not too many, are uniform among sets of
-        their number; uniform new members keep that.
-        """
-        table = self._start(truths, sizes, source)
-        # Small sets start empty: there is nothing to count.
-        missing = sizes - (0 if self.subset <= _FEW else count_bits(table))
-        pending = np.flatnonzero(missing)
-        while pending.size:
-            place = source.uniform(self.categories, pending.size).values
-            mask = np.uint32(1) << (place % 32).astype(np.uint32)
-            known = table[pending, place // 32] & mask
-            fresh = (known == 0) & (place != truths[pending])
-            taken = pending[fresh]
-            table[taken, place[fresh] // 32] |= mask[fresh]
-            missing[taken] -= 1
-            pending = pending[missing[pending] > 0]
-        return table
-
-    def _start(
-        self, truths: NDArray[np.int64], sizes: NDArray[np.int64], source: UniformSource
-    ) -> Words:
-        table = np.zeros((len(truths), width(self.categories)), dtype="<u4")
-        if self.subset <= _FEW:
-            return table
-        # A rate with few binary digits, about one deviation short of the size.
-        mean = self.subset - 1 - math.sqrt(self.subset)
-        rate = Fraction(math.floor(mean / self.categories * 4096), 4096)
-        pending = np.arange(len(truths))
-        while pending.size:
-            m = self.categories
-            rows = sample_rows(rate, pending.size, length=m, source=source)
-            clear_bits(rows, truths[pending])
-            table[pending] = rows
-            pending = pending[count_bits(rows) > sizes[pending]]
-        return table
 
 
 def _log_binomial(n: int, k: int) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
+from undertow.mechanisms.local._coins import bernoulli, sample_rows
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
@@ -23,16 +24,15 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.local.packed import (
-    bernoulli,
     bits_at,
     column_counts,
     count_bits,
     read_words,
-    sample_rows,
     set_bits,
     unpack,
 )
 from undertow.mechanisms.local.unary_formula import unary_from_gap, unary_success
+from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw, read_probability
 from undertow.mechanisms.values import PRECISE, decimal_up
 from undertow.privacy.exact import Number
@@ -144,9 +144,9 @@ class UnaryEncoding(LocalProtocol):
     def sample(self, values: ArrayLike, *, source: UniformSource | None = None) -> Draw:
         """Draw one row of packed bits per client; O(m/32) words each."""
         truths, origin = read_values(values, self.categories), read_source(source)
-        count = len(truths)
-        rows = sample_rows(self.q, count, length=self.categories, source=origin)
-        set_bits(rows, truths, bernoulli(self.p, count, source=origin))
+        count, bits = len(truths), bits_of(origin)
+        rows = sample_rows(self.q, count, length=self.categories, bits=bits)
+        set_bits(rows, truths, bernoulli(self.p, count, bits=bits))
         return Draw(rows, origin.simulated, origin.name)
 
     def _shape(self) -> tuple[tuple[str, float], ...]:

@@ -1,4 +1,4 @@
-"""The secure source: operating-system entropy, exact laws, no seed."""
+"""The secure source: words the operating system seeds, exact laws, no seed of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.mechanisms.noise.bits import SystemBits, uniform_below
+from undertow.mechanisms.noise.bits import BitSource, SystemBits, uniform_below
 from undertow.mechanisms.noise.draw import (
     Draw,
     NoiseSource,
@@ -38,7 +38,8 @@ class SecureSource:
 
     It takes no seed and keeps no state. Scales are read as the decimal their author
     wrote and every draw has exactly the stated law, given that the bits of
-    :func:`os.urandom` are independent and uniform.
+    :func:`os.urandom` are independent and uniform, and in large draws those of the
+    generator of OpenSSL that the operating system seeds (:func:`ssl.RAND_bytes`).
 
     Notes
     -----
@@ -61,6 +62,11 @@ class SecureSource:
     __slots__ = ()
     name = "secure"
     simulated = False
+
+    @property
+    def bits(self) -> BitSource:
+        """The words that samplers of many bits read."""
+        return SystemBits()
 
     def laplace(self, scale: Number, size: int) -> Draw:
         r"""Draw integers from the discrete Laplace law.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.mechanisms.noise.bits import uniform_below
+from undertow.mechanisms.noise.bits import BitSource, uniform_below
 from undertow.mechanisms.noise.draw import (
     Draw,
     read_positive,
@@ -21,20 +21,37 @@ __all__ = ["SimulatedSource"]
 
 # Beyond this a double no longer holds the integers around a draw.
 _LARGEST_SCALE = 2.0**45
+_ALL = 2**64 - 1
+# Words drawn ahead.
+_STOCK = 1 << 12
 
 
 class _SeededBits:
-    """Seeded words, for integers past the machine word."""
+    """Seeded words; few at a time are taken from a stock."""
 
-    __slots__ = ("_rng",)
+    __slots__ = ("_next", "_rng", "_stock")
     width = 16
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self._rng = rng
+        self._rng, self._next = rng, 0
+        self._stock = np.zeros(0, dtype=np.uint16)
 
     def words(self, count: int) -> NDArray[np.uint16]:
         """Return the next `count` words."""
-        return self._rng.integers(1 << 16, size=count, dtype=np.uint16)
+        if count > _STOCK // 4:
+            return self._fresh(count)
+        if self._next + count > self._stock.size:
+            self._stock, self._next = self._fresh(_STOCK), 0
+        start = self._next
+        self._next += -(-count // 4) * 4  # stay aligned
+        return self._stock[start : start + count]
+
+    def _fresh(self, count: int) -> NDArray[np.uint16]:
+        size = -(-count // 4)
+        numbers = self._rng.integers(_ALL, size=size, dtype=np.uint64, endpoint=True)
+        words = numbers.astype("<u8", copy=False).view("<u2")[:count]
+        words.flags.writeable = False
+        return words
 
 
 class SimulatedSource:
@@ -72,6 +89,11 @@ class SimulatedSource:
             self._rng = seed
         else:
             self._rng = np.random.default_rng(read_size(seed, "seed"))
+
+    @property
+    def bits(self) -> BitSource:
+        """The seeded words that samplers of many bits read."""
+        return _SeededBits(self._rng)
 
     def laplace(self, scale: Number, size: int) -> Draw:
         r"""Draw integers k with probability proportional to :math:`e^{-|k|/scale}`.
@@ -125,7 +147,7 @@ class SimulatedSource:
             raise ValueError("bound must be positive, got 0.")
         if bound < 2**63:
             return self._draw(self._rng.integers(bound, size=count))
-        return self._draw(uniform_below(_SeededBits(self._rng), count, bound=bound))
+        return self._draw(uniform_below(self.bits, count, bound=bound))
 
     def continuous_laplace(self, scale: Number, size: int) -> Draw:
         """Draw real numbers from the Laplace law."""

@@ -1,0 +1,121 @@
+r"""Uniform sets of exact sizes, as packed bits."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.mechanisms.local._coins import fill_rows, sample_rows
+from undertow.mechanisms.local.packed import (
+    Words,
+    clear_bits,
+    count_bits,
+    set_bits,
+    width,
+)
+from undertow.mechanisms.noise.bits import BitSource, uniform_below
+
+__all__ = ["sample_sets"]
+
+# Sets up to this size are filled from nothing, larger ones from random bits.
+_FEW = 96
+# Those bits are so many deviations short of the size.
+_SHORT = 1.0
+# Words filled at a time, so that they stay in the cache.
+_WORDS = 1 << 19
+# Most places drawn at a time, for each set and in all.
+_ROUNDS, _PLACES = 32, 1 << 15
+_MASKS = np.uint8(1) << np.arange(8, dtype=np.uint8)
+
+
+def sample_sets(
+    avoided: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    *,
+    categories: int,
+    bits: BitSource,
+) -> Words:
+    """Draw uniform sets of the given sizes, each without one category.
+
+    Notes
+    -----
+    Independent bits, given their number and that it is not too large, are a uniform set
+    of that number; a uniform outsider more keeps that.
+    """
+    table = np.zeros((len(sizes), width(categories)), dtype="<u4")
+    step = max(1, _WORDS // table.shape[1])
+    for start in range(0, len(sizes), step):
+        part = slice(start, start + step)
+        _fill(table[part], avoided[part], sizes[part], categories, bits)
+    return table
+
+
+def _fill(
+    table: Words,
+    avoided: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    categories: int,
+    bits: BitSource,
+) -> None:
+    """Draw sets into rows of zeros."""
+    missing = sizes.astype(np.int32)
+    most = int(sizes.max())
+    if most > _FEW:
+        mean = most - _SHORT * math.sqrt(most * (1 - most / categories))
+        rate = Fraction(math.floor(mean / categories * 4096), 4096)
+        missing -= _start(table, avoided, sizes, rate, categories, bits)
+    # As a member for the time being the avoided category is not added.
+    set_bits(table, avoided, np.ones(len(table), dtype=bool))
+    _complete(table, missing, categories=categories, bits=bits)
+    clear_bits(table, avoided)
+
+
+def _start(
+    table: Words,
+    avoided: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    rate: Fraction,
+    categories: int,
+    bits: BitSource,
+) -> NDArray[np.int32]:
+    """Draw sets that are not too large; return their sizes."""
+    fill_rows(table, rate, length=categories, bits=bits)
+    clear_bits(table, avoided)
+    found = count_bits(table).astype(np.int32)
+    pending = np.flatnonzero(found > sizes)
+    while pending.size:
+        rows = sample_rows(rate, pending.size, length=categories, bits=bits)
+        clear_bits(rows, avoided[pending])
+        table[pending] = rows
+        found[pending] = count_bits(rows)
+        pending = pending[found[pending] > sizes[pending]]
+    return found
+
+
+def _complete(
+    table: Words, missing: NDArray[np.int32], *, categories: int, bits: BitSource
+) -> None:
+    """Add uniform outsiders until no row misses any."""
+    octets = table.view(np.uint8).reshape(-1)
+    pending = np.flatnonzero(missing)
+    left, base = missing[pending], pending * (4 * table.shape[1])
+    while left.size:
+        most = min(_ROUNDS, _PLACES // left.size, int(left.mean()))
+        rounds = max(1, most)
+        places = uniform_below(bits, rounds * left.size, bound=categories)
+        masks = _MASKS.take(places & 7).reshape(rounds, -1)
+        places >>= 3
+        where = places.reshape(rounds, -1)
+        where += base
+        for at, mask in zip(where, masks, strict=True):
+            old = octets.take(at)
+            mask &= ~old
+            mask *= left > 0
+            old |= mask
+            octets[at] = old
+            left -= mask > 0
+        unsettled = np.flatnonzero(left)
+        left, base = left[unsettled], base[unsettled]

@@ -1,0 +1,84 @@
+"""Sets of exact sizes: uniform among the sets without one category."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from support.bit_strings import enumerate_law
+from undertow.mechanisms.local import _sets
+from undertow.mechanisms.local._sets import sample_sets
+from undertow.mechanisms.local.packed import bits_at, count_bits, unpack
+from undertow.mechanisms.noise.simulated import SimulatedSource
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.mark.parametrize(("size", "depth"), [(0, 1), (1, 5), (2, 7), (3, 7)])
+def test_sets_are_uniform_by_enumeration(size, depth):
+    def sample(bits):
+        table = sample_sets(np.array([1]), np.array([size]), categories=4, bits=bits)
+        return int(table[0, 0])
+
+    law, undecided = enumerate_law(sample, width=2, depth=depth)
+    sets = {
+        sum(1 << j for j in chosen)
+        for chosen in itertools.combinations([0, 2, 3], size)
+    }
+    assert set(law) == sets
+    assert len(set(law.values())) == 1
+    assert undecided < (0.5 if size else 1e-9)
+
+
+def test_a_set_is_completed_by_uniform_outsiders_by_enumeration():
+    # Members 0 and 3 of 0..4, category 1 in the way: 2 or 4 is added.
+    def sample(bits):
+        table = np.array([[0b01011]], dtype="<u4")
+        missing = np.array([1], dtype=np.int32)
+        _sets._complete(table, missing, categories=5, bits=bits)
+        return int(table[0, 0])
+
+    law, undecided = enumerate_law(sample, width=3, depth=5)
+    assert set(law) == {0b01111, 0b11011}
+    assert len(set(law.values())) == 1
+    assert undecided < 0.25
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("few", [0, 96])
+@pytest.mark.parametrize("size", [2, 3])
+def test_all_sets_are_equally_likely_from_bits_and_from_nothing(few, size, monkeypatch):
+    monkeypatch.setattr(_sets, "_FEW", few)
+    n, bits = 40_000, SimulatedSource(12).bits
+    rows = sample_sets(np.full(n, 2), np.full(n, size), categories=6, bits=bits)
+    found, counts = np.unique(rows[:, 0], return_counts=True)
+    sets = [
+        sum(1 << j for j in chosen)
+        for chosen in itertools.combinations([0, 1, 3, 4, 5], size)
+    ]
+    assert found.tolist() == sorted(sets)
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("largest", [3, 40, 120, 198, 199])
+@pytest.mark.parametrize("words", [100, 1 << 19], ids=["parts", "one part"])
+def test_every_set_has_its_size_and_not_the_avoided_category(
+    largest, words, monkeypatch
+):
+    monkeypatch.setattr(_sets, "_WORDS", words)
+    monkeypatch.setattr(_sets, "_PLACES", words)
+    rng = np.random.default_rng(largest)
+    avoided = rng.integers(200, size=500)
+    sizes = largest - rng.integers(3, size=500)
+    bits = SimulatedSource(rng).bits
+    rows = sample_sets(avoided, sizes, categories=200, bits=bits)
+    np.testing.assert_array_equal(count_bits(rows), sizes)
+    assert not bits_at(rows, avoided).any()
+    assert unpack(rows, 224)[:, 200:].sum() == 0
+
+
+def test_no_sets_are_an_empty_table():
+    none = np.zeros(0, dtype=np.int64)
+    bits = SimulatedSource(1).bits
+    assert sample_sets(none, none, categories=40, bits=bits).shape == (0, 2)
