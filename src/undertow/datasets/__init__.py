@@ -9,6 +9,13 @@ from undertow.datasets.adult import (
     load_adult_hours,
     read_parquet,
 )
+from undertow.datasets.city import (
+    CITY_START,
+    CITY_TRANSITION,
+    City,
+    synthetic_city,
+    write_city,
+)
 from undertow.datasets.folder import DataError, data_folder, read_columns, require_file
 from undertow.datasets.genotypes import Genotypes, genotypes_stand_in, load_genotypes
 from undertow.datasets.heights import (
@@ -61,6 +68,8 @@ from undertow.datasets.walks import walks_stand_in
 __all__ = [
     "ACTIVITY_TRANSITION",
     "CITIES",
+    "CITY_START",
+    "CITY_TRANSITION",
     "ELECTRICITY_TRANSITIONS",
     "FAMILY_IQ_COVARIANCE",
     "FAMILY_IQ_MEANS",
@@ -70,6 +79,7 @@ __all__ = [
     "HOURS_LIMIT",
     "IMPUTED",
     "Adult",
+    "City",
     "DataError",
     "Genotypes",
     "Heights",
@@ -107,6 +117,8 @@ __all__ = [
     "read_parquet",
     "require_file",
     "simulate_chain",
+    "synthetic_city",
     "synthetic_iq",
     "walks_stand_in",
+    "write_city",
 ]
