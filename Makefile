@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test check docs doctest bench lock plain oldest clean help
+ENGINES_STAMP := $(VENV)/.installed-engines
+
+.PHONY: demo test check docs doctest engines bench lock plain oldest clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,11 +23,18 @@ $(DOCS_STAMP): requirements/docs.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/docs.txt
 	touch $@
 
-demo: $(STAMP) ## compose a plan, measure a correlated release, draw both
-	$(BIN)/undertow demo --output demo-output
+$(ENGINES_STAMP): requirements/engines.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/engines.txt
+	touch $@
+
+demo: $(STAMP) ## release a synthetic city in private, attack it, write a report
+	$(BIN)/undertow demo --output demo
 
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 -m "not slow and not spark and not browser"
+
+engines: $(ENGINES_STAMP) ## run the tests that need Spark (Java 17) or Chromium
+	$(BIN)/python -m pytest -q -m "spark or browser"
 
 check: $(STAMP) ## format, lint, types
 	$(BIN)/ruff format --check src tests benchmarks
@@ -45,7 +54,8 @@ plain: ## check that a plain install (no extras) imports and composes
 	$(PYTHON) -m venv --clear .venv-plain
 	.venv-plain/bin/python -m pip install --quiet .
 	.venv-plain/bin/undertow --version
-	.venv-plain/bin/undertow demo --json > /dev/null
+	.venv-plain/bin/undertow compose src/undertow/cli/plans/hourly.toml --json > /dev/null
+	.venv-plain/bin/undertow release plan src/undertow/cli/plans/city.toml; test $$? -eq 2
 
 oldest: ## run the unit tests with the oldest supported numpy and scipy
 	$(PYTHON) -m venv --clear .venv-oldest
@@ -58,8 +68,9 @@ oldest: ## run the unit tests with the oldest supported numpy and scipy
 lock: $(STAMP) ## compile the locked requirements anew
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/dev.txt requirements/dev.in
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/docs.txt requirements/docs.in
+	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/engines.txt requirements/engines.in
 LOCK := --generate-hashes --strip-extras --allow-unsafe --no-config --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .venv-plain .venv-oldest build dist docs/_build docs/reference/generated demo-output
+	rm -rf $(VENV) .venv-plain .venv-oldest build dist docs/_build docs/reference/generated demo
