@@ -18,7 +18,7 @@ from undertow.audit.certify import (
     success_mu,
     trials_needed,
 )
-from undertow.audit.claim import Adjacency, Claim
+from undertow.audit.claim import Adjacency, Claim, Parameter
 from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.audit.events import LabelEvent, Score, ScoreEvent, lowest_bit, residue
 from undertow.audit.inversion import Inversion, estimate_level, family_success
@@ -26,6 +26,8 @@ from undertow.audit.leakage import audit_leakage
 from undertow.audit.learned import learned_scores
 from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
 from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.pair_sequential import audit_pair_until_refuted
+from undertow.audit.protocol_level import estimate_protocol_level
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult, MethodResult, Verdict
 from undertow.audit.runner import run_chunks
@@ -49,6 +51,7 @@ from undertow.audit.subjects import (
     ProtocolSubject,
     Subject,
 )
+from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
 
 __all__ = [
     "Adjacency",
@@ -66,6 +69,7 @@ __all__ = [
     "MechanismSubject",
     "MethodResult",
     "OpenDPSubject",
+    "Parameter",
     "ProtocolSubject",
     "RecordedSubject",
     "Score",
@@ -75,14 +79,19 @@ __all__ = [
     "Subject",
     "Tail",
     "Verdict",
+    "advantage_epsilon",
+    "advantage_limit",
+    "advantage_mu",
     "audit_leakage",
     "audit_local",
     "audit_pair",
+    "audit_pair_until_refuted",
     "audit_until_refuted",
     "claim_p_value",
     "epsilon_from_advantage",
     "epsilon_from_success",
     "estimate_level",
+    "estimate_protocol_level",
     "event_epsilon",
     "event_mu",
     "family_success",

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import SupportsIndex
 
 import numpy as np
 
 from undertow._validate import check_count
 from undertow.audit._chunks import Counts
-from undertow.audit._methods import FIRST, SECOND, Method, Pairs, Reconstruct, Single
+from undertow.audit._methods import (
+    FIRST,
+    SECOND,
+    Method,
+    Pairs,
+    Reconstruct,
+    Single,
+    Tally,
+)
 from undertow.audit.claim import Claim
 
 __all__ = ["candidates", "choose", "pilot_size", "total_trials"]
@@ -75,12 +84,40 @@ def _best_value(pilot: Counts, claim: Claim, confidence: float) -> Single:
 def choose(methods: tuple[Method, ...], pilot: Counts, trials: int) -> Method:
     """Return the method with the largest expected certificate.
 
-    The single value is taken only if the pilot shows it beyond all chance: it was the
-    best of many.
+    A method that can never refute the claim gives way to one that the pilot leaves a
+    chance to. The single value is taken only if the pilot shows it beyond all chance:
+    it was the best of many.
     """
     *plain, single = methods
-    best = max(plain, key=lambda method: method.expected(pilot, trials))
+    best = _best_plain(plain, pilot, trials)
     seen, tried = single.tally(pilot), single.choices(pilot)
     shown = single.certify(seen, tried=tried)[0]
     ahead = shown > max(0.0, best.expected(pilot, trials))
-    return single if ahead else best
+    return single if ahead and _reaches(single, pilot, trials, best) else best
+
+
+def _best_plain(methods: Sequence[Method], pilot: Counts, trials: int) -> Method:
+    def expected(method: Method) -> float:
+        return method.expected(pilot, trials)
+
+    best = max(methods, key=expected)
+    goal = best.claim.for_replacement().level
+    if _ceiling(best, pilot, trials) > goal:
+        return best
+    able = [method for method in methods if method.hopeful(pilot, trials) > goal]
+    return max(able or [best], key=expected)
+
+
+def _reaches(method: Method, pilot: Counts, trials: int, other: Method) -> bool:
+    """Return whether a method can refute the claim, or the other cannot either."""
+    goal = method.claim.for_replacement().level
+    if _ceiling(method, pilot, trials) > goal:
+        return True
+    return other.hopeful(pilot, trials) <= goal
+
+
+def _ceiling(method: Method, pilot: Counts, trials: int) -> float:
+    """Return the largest certificate that so many trials could give."""
+    scale = trials / int(pilot["trials"][0])
+    seen = method.tally(pilot)
+    return method.ceiling(Tally(*(round(number * scale) for number in seen)))

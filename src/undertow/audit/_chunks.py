@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from undertow.audit._checkpoint import places
 from undertow.audit.runner import Counts, Progress, run_chunks
 
 __all__ = ["Campaign", "Counts", "Trials"]
@@ -30,15 +32,21 @@ class Campaign:
     progress: Progress | None = None
 
     def run(self, trials: Trials, count: int, *, phase: int, job: str) -> Counts:
-        """Run so many trials; only the main phase, number 1, is saved and shown."""
-        main = phase == 1
+        """Run so many trials; the main phase, number 1, is shown and may be spread.
+
+        It is saved, and so is the pilot, number 0, if its trials say what they are by
+        `identity`: each in its section of one file.
+        """
+        main, told = phase == 1, getattr(trials, "identity", "")
+        saved = main or (phase == 0 and bool(told))
+        (place,) = places(self.checkpoint if saved else None, f"phase {phase}")
         return run_chunks(
             _Part(trials, count, self.chunk),
             chunks=-(-count // self.chunk),
             seed=self._phase_seed(phase),
-            fingerprint=f"{job}; {count} trials by {self.chunk}; phase {phase}",
+            fingerprint=f"{job}; {told}; {count} trials by {self.chunk}; phase {phase}",
             workers=self.workers if main else 1,
-            checkpoint=self.checkpoint if main else None,
+            checkpoint=place,
             progress=self.progress if main else None,
         )
 
@@ -60,6 +68,11 @@ class _Part:
     trials: Trials
     count: int
     chunk: int
+
+    @property
+    def subject(self) -> Any:
+        """What is run, for messages."""
+        return getattr(self.trials, "source", None)
 
     def __call__(self, seed: np.random.SeedSequence, index: int) -> Counts:
         """Run part `index`."""

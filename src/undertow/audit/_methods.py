@@ -7,7 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from scipy.special import ndtri
+
 from undertow.audit._chunks import Counts, Trials
+from undertow.audit._pair_trials import PairTrials
 from undertow.audit._trials import Source, UniformTrials, ValueTrials
 from undertow.audit.certify import (
     epsilon_from_success,
@@ -25,9 +28,12 @@ from undertow.audit.sequential import (
 )
 from undertow.privacy.loss import GDP
 from undertow.privacy.result import Witness
+from undertow.risk.intervals import clopper_pearson
 
 __all__ = ["FIRST", "SECOND", "Method", "Pairs", "Reconstruct", "Single", "Tally"]
 
+# Of each limit of the rates that a pilot leaves possible.
+_HOPE = 0.999
 SECOND, FIRST = 1, 2
 """Numbers into the cells: the report supports one value of a pair alone."""
 
@@ -39,6 +45,18 @@ class Tally(NamedTuple):
     trials: int
     against: int
     against_trials: int
+
+
+def _separation(first: float, second: float) -> float:
+    """Return the mu at which a test has these rates; signed, infinite if certain."""
+    if first <= second:  # also where both are 0, or both 1
+        return 0.0 if first == second else -_separation(second, first)
+    return float(ndtri(first) - ndtri(second))
+
+
+def _extreme(tally: Tally) -> Tally:
+    """Return the outcome that speaks loudest against a claim."""
+    return tally._replace(hits=tally.trials, against=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +91,33 @@ class Method(ABC):
         """Return the point estimate of epsilon."""
 
     @abstractmethod
+    def estimate_mu(self, tally: Tally) -> float:
+        """Return the point estimate of mu of Gaussian DP."""
+
+    @abstractmethod
     def describe(self) -> str:
         """Return the attack or event in words."""
+
+    def claimed(self, tally: Tally) -> float:
+        """Return the point estimate of the claimed parameter, at least 0."""
+        gaussian = self.claim.parameter == "mu"
+        found = self.estimate_mu(tally) if gaussian else self.estimate(tally)
+        return max(0.0, found)
+
+    def ceiling(self, tally: Tally, *, tried: int = 1) -> float:
+        """Return the largest certificate that as many trials could give."""
+        return self.certify(_extreme(tally), tried=tried)[0]
+
+    def hopeful(self, counts: Counts, trials: int) -> float:
+        """Return the certificate at the best rates that a pilot leaves possible."""
+        seen = self.tally(counts)
+        if not (seen.trials and seen.against_trials):
+            return 0.0  # one input was never drawn
+        scale = trials / int(counts["trials"][0])
+        high = clopper_pearson(*seen[:2], confidence=_HOPE, side="upper")[1]
+        low = clopper_pearson(*seen[2:], confidence=_HOPE, side="lower")[0]
+        n, m = round(seen.trials * scale), round(seen.against_trials * scale)
+        return self.certify(Tally(math.ceil(high * n), n, math.floor(low * m), m))[0]
 
     def expected(self, counts: Counts, trials: int) -> float:
         """Return the certificate of so many trials with the rates of these.
@@ -140,6 +183,10 @@ class Reconstruct(Method):
         rate = tally.hits / tally.trials
         return epsilon_from_success(rate, self.categories, delta=delta)
 
+    def estimate_mu(self, tally: Tally) -> float:
+        """Return the inverse of the Gaussian limit at the observed success."""
+        return _separation(tally.hits / tally.trials, 1.0 / self.categories)
+
     def describe(self) -> str:
         """Return the attack in words."""
         return f"the attack names the value, one of {self.categories}"
@@ -185,6 +232,13 @@ class _Event(Method, ABC):
             return -math.inf
         return math.log(kept / against) if against else math.inf
 
+    def estimate_mu(self, tally: Tally) -> float:
+        """Return the distance of two unit normals with the observed rates."""
+        if not (tally.trials and tally.against_trials):
+            return -math.inf
+        rates = (tally.hits / tally.trials, tally.against / tally.against_trials)
+        return _separation(*rates)
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs(_Event):
@@ -194,8 +248,8 @@ class Pairs(_Event):
     name = "pairs"
 
     def trials(self, source: Source) -> Trials:
-        """Return trials that count the pairs."""
-        return UniformTrials(source, attack=False)
+        """Return trials that count the pairs, and the attack."""
+        return PairTrials(source)
 
     def tally(self, counts: Counts) -> Tally:
         """Return both outcomes; every trial stands for both inputs of its pair."""

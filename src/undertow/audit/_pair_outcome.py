@@ -24,7 +24,7 @@ from undertow.audit.subjects import (
     shortened,
 )
 from undertow.privacy.result import Estimate, Witness, to_plain
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound
+from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = [
@@ -186,10 +186,18 @@ def certify_counts(
     return event_mu(*counts, confidence=confidence).value, epsilon
 
 
-def _estimate(tested: Claim, hits: tuple[int, int], trials: tuple[int, int]) -> float:
-    """Return the point estimate of epsilon, half a hit added."""
+def _estimates(
+    tested: Claim, hits: tuple[int, int], trials: tuple[int, int]
+) -> tuple[float, float]:
+    """Return point estimates of the claimed parameter and of epsilon, half a hit added.
+
+    A limit on the rates would make the same formulas certificates.
+    """
     rates = [(k + 0.5) / (n + 1) for k, n in zip(hits, trials, strict=True)]
-    return attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
+    epsilon = attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
+    if tested.parameter == "epsilon":
+        return epsilon, epsilon
+    return attack_mu_bound(tpr=rates[0], fpr=rates[1]), epsilon
 
 
 def _advantage(
@@ -222,13 +230,13 @@ def _power(
     }
     low, high = 0, n
     if certify_counts(tested, (n, hits_q), trials, confidence)[0] <= tested.level:
-        return {**power, "detectable": math.inf}
+        return {**power, "can_refute": False, "detectable": math.inf}
     while high - low > 1:
         middle = (low + high) // 2
         value = certify_counts(tested, (middle, hits_q), trials, confidence)[0]
         low, high = (low, middle) if value > tested.level else (middle, high)
-    power["detectable"] = _estimate(tested, (high, hits_q), trials)
-    return power
+    found = _estimates(tested, (high, hits_q), trials)[0]
+    return {**power, "can_refute": True, "detectable": found}
 
 
 def job_fingerprint(test: EventTest, claim: Claim, confidence: float) -> str:
@@ -256,9 +264,18 @@ def pair_result(
     tested = claim.for_replacement()
     hits, trials = (int(counts["p"]), int(counts["q"])), test.sizes
     certified, epsilon = certify_counts(tested, hits, trials, confidence)
-    estimate = _estimate(tested, hits, trials)
+    estimate, epsilon_estimate = _estimates(tested, hits, trials)
     seed = root if is_seeded(test.subject) else None
-    name = f"event on a pair: {test.event.words}"
+    power = _power(claim, hits[1], trials, confidence)
+    method = MethodResult(
+        f"event on a pair: {test.event.words}",
+        estimate,
+        certified,
+        sum(trials),
+        decides=True,
+        parameter=tested.parameter,
+        ceiling=power["ceiling"],
+    )
     return AuditResult(
         _title(test.subject),
         claim,
@@ -266,12 +283,13 @@ def pair_result(
         confidence=confidence,
         trials=drawn,
         epsilon_certified=epsilon,
-        epsilon_estimate=estimate,
+        epsilon_estimate=epsilon_estimate,
         advantage=_advantage(hits, trials, confidence, seed),
-        methods=(MethodResult(name, estimate, certified, sum(trials), decides=True),),
+        methods=(method,),
         witness=_witness(test, hits) if certified > tested.level else None,
-        power=_power(claim, hits[1], trials, confidence),
+        power=power,
         seed=seed,
+        estimate=estimate,
     )
 
 
@@ -284,6 +302,14 @@ def _told(event: LabelEvent | ScoreEvent) -> str:
     return event.exact if isinstance(event, ScoreEvent) else event.words
 
 
+def _told_rest(event: LabelEvent | ScoreEvent) -> str:
+    """Return all other outputs in words, those of an interval to the last digit."""
+    if isinstance(event, ScoreEvent):
+        return event.complement
+    told = event.words.removeprefix("output ")
+    return f"output is not {told[2:]}" if told[0] == "=" else f"output not {told}"
+
+
 def _plain(given: Any) -> Any:
     """Return an input, or its words if it holds what a report cannot: a nan."""
     try:
@@ -294,16 +320,25 @@ def _plain(given: Any) -> Any:
 
 
 def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
-    first, second = (test.subject.inputs[given] for given in test.pair)
+    """Return the event, or all other outputs where these tell the inputs apart.
+
+    The other outputs, with the inputs exchanged, carry the certificate exactly if the
+    rates of the event sum to more than 1.
+    """
+    pair, sizes, words = test.pair, test.sizes, (_told(test.event), test.event.exact)
+    if hits[0] / sizes[0] + hits[1] / sizes[1] > 1:
+        pair, sizes = pair[::-1], sizes[::-1]
+        hits = (sizes[0] - hits[1], sizes[1] - hits[0])
+        words = (_told_rest(test.event), test.event.complement)
+    first, second = (test.subject.inputs[given] for given in pair)
     summary = (
-        f"{_told(test.event)}: {hits[0]} of {test.sizes[0]} runs on "
-        f"{shortened(repr(first))}, {hits[1]} of {test.sizes[1]} on "
-        f"{shortened(repr(second))}"
+        f"{words[0]}: {hits[0]} of {sizes[0]} runs on {shortened(repr(first))}, "
+        f"{hits[1]} of {sizes[1]} on {shortened(repr(second))}"
     )
     details = {
         "pair": (_plain(first), _plain(second)),
-        "event": test.event.exact,
+        "event": words[1],
         "hits": hits,
-        "trials": test.sizes,
+        "trials": sizes,
     }
     return Witness("event", summary, details)

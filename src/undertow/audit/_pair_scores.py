@@ -15,7 +15,7 @@ from undertow.audit.subjects import AuditError, Subject
 __all__ = ["ScoreChoice", "pair_scores"]
 
 ScoreFunction = Callable[[Any], Any]
-ScoreChoice = str | ScoreFunction | Sequence[ScoreFunction] | None
+ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
 """What a user may ask for besides the outputs themselves."""
 
 # Coordinates of a vector that are tried one by one.
@@ -42,7 +42,7 @@ def pair_scores(
         Numbers of the inputs.
     outputs : pair of arrays
         Training outputs of both, from which a score may be learned.
-    choice : "learned", "bits", callable, sequence of callables or None
+    choice : "learned", "bits", callable, sequence of these or None
         What to try besides.
     seed : int
         For learning.
@@ -55,16 +55,20 @@ def pair_scores(
     natural = [*_natural(outputs[0]), *_likelihood(subject, pair)]
     if choice is None:
         return tuple(natural)
-    if choice == "learned":
-        return (*natural, *learned_scores(outputs[0], outputs[1], seed=seed))
-    if choice == "bits":
-        return (*natural, _bits(outputs[0]))
-    functions = [choice] if callable(choice) else choice
-    if isinstance(functions, str) or not all(callable(f) for f in functions):
-        raise ValueError(
-            f"score must be 'learned', 'bits' or functions, got {choice!r}."
-        )
-    return (*natural, *(_named(function) for function in functions))
+    asked = [choice] if callable(choice) or isinstance(choice, str) else choice
+    found = list(natural)
+    for one in asked:
+        if one == "learned":
+            found += learned_scores(outputs[0], outputs[1], seed=seed)
+        elif one == "bits":
+            found.append(_bits(outputs[0]))
+        elif callable(one):
+            found.append(_named(one))
+        else:
+            raise ValueError(
+                f"score must be 'learned', 'bits' or functions, got {choice!r}."
+            )
+    return tuple(found)
 
 
 def _natural(outputs: NDArray[Any]) -> list[Score]:

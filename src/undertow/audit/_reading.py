@@ -74,13 +74,8 @@ class _SupportReader:
         return 2 * one.astype(np.int64) + two
 
     def hits(self, reports: Any, truths: Ints, *, rng: np.random.Generator) -> Bools:
-        sizes = self.sizes(reports)
-        chance = np.where(
-            sizes > 0,
-            self.supports(reports, truths) / np.maximum(sizes, 1),
-            1.0 / self.categories,
-        )
-        return np.asarray(rng.random(len(truths)) < chance)
+        own, sizes = self.supports(reports, truths), self.sizes(reports)
+        return _guessed(own, sizes, self.categories, rng)
 
     def _table(self, reports: Any) -> Bools:
         return np.asarray(self.protocol.support(reports), dtype=bool)
@@ -98,6 +93,11 @@ class _WordReader(_SupportReader):
 
     def sizes(self, reports: Any) -> Ints:
         return count_bits(read_words(reports, self.categories))
+
+    def hits(self, reports: Any, truths: Ints, *, rng: np.random.Generator) -> Bools:
+        table = read_words(reports, self.categories)
+        own, sizes = bits_at(table, truths), count_bits(table)
+        return _guessed(own, sizes, self.categories, rng)
 
 
 class _HashReader(_SupportReader):
@@ -155,6 +155,13 @@ class ValueReader:
         if told.dtype.kind == "f":  # beyond the values, whatever it is
             told = np.where(np.abs(told) < self.categories, told, -1.0)
         return told.astype(np.int64)
+
+
+def _guessed(own: Bools, sizes: Ints, m: int, rng: np.random.Generator) -> Bools:
+    """Draw which guesses are right: uniform in the support, or if empty anywhere."""
+    u = rng.random(len(own))
+    right = own & (u * sizes < 1.0)
+    return np.asarray(right | ((sizes == 0) & (u * m < 1.0)))
 
 
 def _numbered(labels: Sequence[Any]) -> dict[Any, int]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from undertow.audit._choice import total_trials
 from undertow.audit._chunks import Counts
 from undertow.audit._methods import Method, Tally
 from undertow.audit._trials import Source
 from undertow.audit.certify import trials_needed
+from undertow.audit.inversion import Inversion
+from undertow.audit.protocol_level import estimate_protocol_level
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.audit.sequential import SequentialTest
 from undertow.privacy.result import Estimate
@@ -26,7 +27,6 @@ def local_result(
     methods: tuple[Method, ...],
     counts: tuple[Counts, Counts],
     seed: int,
-    baseline: Mapping[str, Any] | None = None,
     stopped: bool = False,
 ) -> AuditResult:
     """Return the result of the chosen method on its own trials.
@@ -39,54 +39,99 @@ def local_result(
     certify = chosen.certify_anytime if stopped else chosen.certify
     certified, epsilon = certify(tally)
     claim, level = chosen.claim, chosen.confidence
-    rest, done = int(main["trials"][0]), int(pilot["trials"][0])
-    violated = certified > claim.for_replacement().level
+    known = seed if source.seeded else None
+    attack = _attack_counts(pilot, main, stopped=stopped)
+    power = _power(chosen, main, source.categories, stopped=stopped)
     return AuditResult(
         source.name,
         claim,
         certified,
         level,
-        rest + done,
+        int(main["trials"][0]) + int(pilot["trials"][0]),
         epsilon,
-        epsilon_estimate=_estimate(chosen, main),
-        advantage=_advantage(
-            main if "successes" in main and not stopped else pilot,
-            source.categories,
-            level,
-            seed if source.seeded else None,
-        ),
+        epsilon_estimate=max(0.0, chosen.estimate(tally)),
+        advantage=_advantage(attack, source.categories, level, known),
         methods=tuple(
-            MethodResult(m.name, _estimate(m, main), certified, rest, True)
+            _deciding_row(m, main, certified, float(power["ceiling"]))
             if m is chosen
             else _pilot_row(m, pilot)
             for m in methods
         ),
-        witness=chosen.witness(main) if violated else None,
-        power=_power(chosen, main, source.categories, stopped=stopped),
-        baseline=baseline,
-        seed=seed if source.seeded else None,
+        witness=chosen.witness(main)
+        if certified > claim.for_replacement().level
+        else None,
+        power=power,
+        seed=known,
+        inversion=_inversion(source, attack, level),
+        estimate=chosen.claimed(tally),
+    )
+
+
+def _deciding_row(
+    method: Method, main: Counts, certified: float, ceiling: float
+) -> MethodResult:
+    return MethodResult(
+        method.name,
+        method.claimed(method.tally(main)),
+        certified,
+        int(main["trials"][0]),
+        True,
+        method.claim.parameter,
+        ceiling,
     )
 
 
 def _pilot_row(method: Method, pilot: Counts) -> MethodResult:
     tally, tried = method.tally(pilot), method.choices(pilot)
     certified, _ = method.certify(tally, tried=tried)
-    trials = int(pilot["trials"][0])
-    return MethodResult(method.name, _estimate(method, pilot), certified, trials)
+    return MethodResult(
+        method.name,
+        method.claimed(tally),
+        certified,
+        int(pilot["trials"][0]),
+        False,
+        method.claim.parameter,
+        method.ceiling(tally, tried=tried),
+    )
 
 
-def _estimate(method: Method, counts: Counts) -> float:
-    return max(0.0, method.estimate(method.tally(counts)))
+def _attack_counts(
+    pilot: Counts, main: Counts, *, stopped: bool
+) -> tuple[int, int, str]:
+    """Return successes and trials of the simple attack, and which trials they are.
+
+    The larger of the two numbers of trials, both of which were fixed before the data.
+    """
+    few = int(pilot["trials"][0])
+    for hits, trials in (("successes", "trials"), ("attack_hits", "attack_trials")):
+        if hits in main and not stopped and int(main[trials][0]) >= few:
+            return int(main[hits][0]), int(main[trials][0]), "certifying"
+    return int(pilot["successes"][0]), few, "choosing"
 
 
-def _advantage(counts: Counts, m: int, confidence: float, seed: int | None) -> Estimate:
-    hits, n = int(counts["successes"][0]), int(counts["trials"][0])
+def _advantage(
+    attack: tuple[int, int, str], m: int, confidence: float, seed: int | None
+) -> Estimate:
+    hits, n, which = attack
     low, high = clopper_pearson(hits, n, confidence=confidence)
     blind = 1.0 / m
-    method = "Clopper-Pearson, uniform targets"
+    method = f"Clopper-Pearson, uniform targets, on {n} {which} trials"
     return Estimate(
         hits / n - blind, low - blind, high - blind, confidence, n, seed, method
     )
+
+
+def _inversion(
+    source: Source, attack: tuple[int, int, str], confidence: float
+) -> Inversion | None:
+    """Return the level that the attack tells if the code is the protocol it is read by.
+
+    None if it is read by none, or by one that belongs to no family.
+    """
+    told = source.reader_given
+    if told is None:
+        told = getattr(source.subject, "protocol", source.subject)
+    return estimate_protocol_level(told, *attack[:2], confidence=confidence)
 
 
 def _power(
@@ -100,17 +145,22 @@ def _power(
         if stopped
         else trials_needed(claim, m, confidence=level)
     )
+    found = _detectable(method, seen, certify)
     return {
-        "trials_needed": float(total_trials(needed, m)),
+        "trials_needed": total_trials(needed, m),
         "ceiling": certify(seen._replace(hits=seen.trials, against=0))[0],
-        "detectable": _detectable(method, seen, certify),
+        "can_refute": found is not None,
+        "detectable": math.inf if found is None else found,
     }
 
 
 def _detectable(
     method: Method, seen: Tally, certify: Callable[[Tally], tuple[float, float]]
-) -> float:
-    """Return the estimate of epsilon from which counts like these would refute."""
+) -> float | None:
+    """Return the estimate from which as many informative trials would refute.
+
+    None if no outcome of them would.
+    """
     goal = method.claim.for_replacement().level
     both = seen.hits + seen.against
     low = max(0, both - seen.against_trials)
@@ -123,5 +173,5 @@ def _detectable(
         else:
             low = mid
     if high == most:
-        return math.inf
-    return method.estimate(seen._replace(hits=high, against=both - high))
+        return None
+    return method.claimed(seen._replace(hits=high, against=both - high))

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
+from undertow.audit._copies import check_copies
 from undertow.audit._freshness import Freshness, probe
 from undertow.audit._identity import subject_identity
 from undertow.audit._reading import CELLS, Reader, reader_of
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import AuditError, ProtocolSubject
+from undertow.audit.subjects import ProtocolSubject
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -85,15 +86,10 @@ class Source:
             probe(self._checked, 0, trials=trials, name=self.name)
 
     def check_copies(self, *, workers: int, checkpoint: Any) -> None:
-        """Refuse workers and checkpoints for a subject that no seed repeats."""
-        if getattr(self.subject, "forkable", True) and self.seeded:
-            return
-        if workers > 1 or checkpoint is not None:
-            raise AuditError(
-                f"workers must be 1 and checkpoint None for {self.name}, whose copies "
-                f"may draw the same numbers, got {workers} and {checkpoint!r}; give it "
-                "a function that takes a generator."
-            )
+        """Refuse workers and checkpoints that the subject cannot have."""
+        check_copies(
+            self.subject, workers=workers, checkpoint=checkpoint, name=self.name
+        )
 
     def draw(self, values: Ints, *, rng: np.random.Generator) -> Any:
         """Return one report per value."""
@@ -141,6 +137,12 @@ class UniformTrials:
     attack: bool = True
     pairs: bool = True
     pilot: bool = False
+
+    @property
+    def identity(self) -> str:
+        """What the counts depend on besides the sizes and the seed."""
+        flags = f"attack {self.attack}, pairs {self.pairs}, pilot {self.pilot}"
+        return f"uniform trials of {self.source.identity}, {flags}"
 
     def __call__(self, size: int, rng: np.random.Generator) -> Counts:
         """Run so many trials."""

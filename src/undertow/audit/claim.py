@@ -21,7 +21,10 @@ from undertow.privacy.result import to_plain
 from undertow.privacy.tradeoff import ApproxTradeOff, GaussianTradeOff
 from undertow.privacy.tradeoff_attack import refutes
 
-__all__ = ["Adjacency", "Claim"]
+__all__ = ["Adjacency", "Claim", "Parameter"]
+
+Parameter = Literal["epsilon", "mu"]
+"""What a claim bounds; its certificates and estimates are about the same."""
 
 Adjacency = Literal["replace", "add-remove", "local"]
 """What may change: one record's value, its presence, or one client's category."""
@@ -87,7 +90,7 @@ class Claim:
         return cls(GDP(mu), adjacency)
 
     @property
-    def parameter(self) -> str:
+    def parameter(self) -> Parameter:
         """Name of what a certificate is compared with: ``"epsilon"`` or ``"mu"``."""
         return "mu" if isinstance(self.loss, GDP) else "epsilon"
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
+from undertow.audit._low_bits import lowest_bit, residue
+from undertow.audit.claim import Parameter
 from undertow.audit.subjects import AuditError, shortened
 
 __all__ = [
@@ -32,15 +34,12 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Parameter = Literal["epsilon", "mu"]
 
 # Different outputs that are looked at one by one, and cut points of a score.
 _LABELS = 1024
 _CUTS = 128
 _ENDS = 32
 _NAMED = 6
-# The lowest bit of zero: above that of every float.
-_NO_BIT = 1100.0
 
 
 @dataclass(frozen=True)
@@ -85,22 +84,29 @@ class ScoreEvent:
     @property
     def words(self) -> str:
         """The event as a person would say it."""
-        name = self.score.words
-        if self.high == np.inf:
-            return f"{name} >= {self.low:.6g}"
-        if self.low == -np.inf:
-            return f"{name} <= {self.high:.6g}"
-        return f"{self.low:.6g} <= {name} <= {self.high:.6g}"
+        return self._inside(f"{self.low:.6g}", f"{self.high:.6g}")
 
     @property
     def exact(self) -> str:
         """The event in words, with every digit of its ends."""
+        return self._inside(repr(float(self.low)), repr(float(self.high)))
+
+    @property
+    def complement(self) -> str:
+        """All other outputs in words, with every digit of the ends."""
+        name, low, high = self.score.words, float(self.low), float(self.high)
+        below, above = f"{name} < {low!r}", f"{name} > {high!r}"
+        if high == np.inf:
+            return below
+        return above if low == -np.inf else f"{below} or {above}"
+
+    def _inside(self, low: str, high: str) -> str:
         name = self.score.words
         if self.high == np.inf:
-            return f"{name} >= {float(self.low)!r}"
-        if self.low == -np.inf:
-            return f"{name} <= {float(self.high)!r}"
-        return f"{float(self.low)!r} <= {name} <= {float(self.high)!r}"
+            return f"{name} >= {low}"
+        return (
+            f"{name} <= {high}" if self.low == -np.inf else f"{low} <= {name} <= {high}"
+        )
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,11 @@ class LabelEvent:
         """The event with every label in full."""
         return f"output in {{{', '.join(map(repr, self.labels))}}}"
 
+    @property
+    def complement(self) -> str:
+        """All other outputs in words, with every label in full."""
+        return f"output not in {{{', '.join(map(repr, self.labels))}}}"
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -147,50 +158,6 @@ def output_labels(outputs: Any) -> list[Any]:
     """
     listed = np.asarray(outputs).tolist()
     return [tuple(item) if isinstance(item, list) else item for item in listed]
-
-
-def lowest_bit(outputs: Any) -> Floats:
-    r"""Return the exponent of the lowest set bit of each float.
-
-    For :math:`y = m 2^e` with m odd this is e; it is 1100 for zero and infinity.
-    Noise added in floating-point arithmetic leaves traces of the true answer there.
-
-    Notes
-    -----
-    The rounded sum of a number of size :math:`2^a` and a noise is a multiple of the
-    spacing near the larger of the two, so small outputs have more trailing zeros than
-    outputs of the input 0 [1]_, [2]_.
-
-    References
-    ----------
-    .. [1] I. Mironov, *On Significance of the Least Significant Bits for Differential
-       Privacy*, CCS, 2012.
-    .. [2] S. Haney, D. Desfontaines, L. Hartman, R. Shrestha, M. Hay,
-       *Precision-based Attacks and Interval Refining*, 2022.
-
-    Examples
-    --------
-    >>> lowest_bit([1.0, 0.75, 6.0])
-    array([ 0., -2.,  1.])
-    """
-    values = np.asarray(outputs, dtype=np.float64)
-    mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
-    digits = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    lowest = np.where(digits == 0, 1, digits & -digits)
-    place = np.log2(lowest.astype(np.float64)) + exponent - 53
-    return np.where(digits == 0, _NO_BIT, place)
-
-
-def residue(outputs: Any, *, bits: int) -> Floats:
-    r"""Return what is left of each output modulo :math:`2^{-bits}`, as a share.
-
-    Examples
-    --------
-    >>> residue([0.25, 0.375], bits=2)
-    array([0. , 0.5])
-    """
-    scaled = np.ldexp(np.asarray(outputs, dtype=np.float64), bits)
-    return np.asarray(scaled - np.floor(scaled))
 
 
 def lower_limits(

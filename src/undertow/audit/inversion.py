@@ -33,7 +33,12 @@ from undertow.risk.scalar.closed_forms import (
     laplace_placement_advantage,
 )
 
-__all__ = ["FAMILIES", "Inversion", "estimate_level", "family_success"]
+__all__ = [
+    "FAMILIES",
+    "Inversion",
+    "estimate_level",
+    "family_success",
+]
 
 FAMILIES = (
     "blh",
@@ -126,9 +131,10 @@ def estimate_level(
     trials: SupportsIndex,
     *,
     categories: SupportsIndex,
+    shape: SupportsIndex | None = None,
     confidence: float = 0.99,
 ) -> Inversion:
-    r"""Estimate the level of a known protocol from the success of the simple attack.
+    r"""Estimate the level of a known family from the success of the simple attack.
 
     Parameters
     ----------
@@ -138,6 +144,9 @@ def estimate_level(
         Right guesses, of how many; every value equally often.
     categories : int
         The m; at least two.
+    shape : int, optional
+        The size of the sets of ``"ss"`` or the buckets of ``"olh"``, if they are fixed
+        rather than chosen for the level.
     confidence : float, optional
         Of the two-sided Clopper-Pearson interval of the success.
 
@@ -167,12 +176,24 @@ def estimate_level(
     )
     level = check_probability(confidence, "confidence", open_interval=True)
     low, high = clopper_pearson(successes, n, confidence=level)
-    search = _search(family, m)
+    search = _search(family, m, _read_shape(family, m, shape))
     rate = int(successes) / n
     value, jump = search.smallest(rate)
     least = min(search.smallest(low)[0], float(search.stops[-1]))
     most = search.largest(high)
     return Inversion(family, value, least, most, _status(value, most, jump))
+
+
+def _read_shape(family: str, m: int, shape: SupportsIndex | None) -> int | None:
+    if shape is None:
+        return None
+    if family not in ("ss", "olh"):
+        raise ValueError(f"shape must be left out for {family}, got {shape}.")
+    least = 1 if family == "ss" else 2
+    size = check_count(shape, "shape", minimum=least)
+    if family == "ss" and size >= m:
+        raise ValueError(f"shape must be below the {m} categories, got {size}.")
+    return size
 
 
 def _status(value: float, high: float, jump: bool) -> Status:
@@ -186,9 +207,9 @@ def _status(value: float, high: float, jump: bool) -> Status:
 class _Search:
     """Pieces on which the success of a family rises, and the search in one of them."""
 
-    def __init__(self, family: str, m: int) -> None:
+    def __init__(self, family: str, m: int, shape: int | None) -> None:
         self._m, self._family = m, family
-        self.starts, self.stops, self.shapes = _pieces(family, m)
+        self.starts, self.stops, self.shapes = _pieces(family, m, shape)
         count = range(len(self.starts))
         if family == "olh":
             self.low = _hash_success(m, np.exp(self.starts), self.shapes)
@@ -235,13 +256,17 @@ class _Search:
         return high
 
 
-@lru_cache(maxsize=4)
-def _search(family: str, m: int) -> _Search:
-    return _Search(family, m)
+@lru_cache(maxsize=8)
+def _search(family: str, m: int, shape: int | None) -> _Search:
+    return _Search(family, m, shape)
 
 
-def _pieces(family: str, m: int) -> tuple[Floats, Floats, NDArray[np.int64]]:
+def _pieces(
+    family: str, m: int, shape: int | None
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """Return where each piece starts and stops, and its subset size or buckets."""
+    if shape is not None:
+        return np.zeros(1), np.full(1, _LARGEST), np.array([shape])
     if family == "ss":
         sizes = np.arange(max(1, m // 2), 0, -1)
         ends = np.log((m - sizes) / sizes)

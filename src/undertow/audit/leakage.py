@@ -114,6 +114,7 @@ def audit_leakage(
     power = {
         "trials_needed": 2 * (least + _searched(least, found.tried)),
         "ceiling": ceiling,
+        "can_refute": True,  # else it was refused
     }
     return _result(claim, found, power, name=name)
 
@@ -168,6 +169,7 @@ def _result(
         certified,
         2 * found.trials,
         decides=True,
+        ceiling=power["ceiling"],
     )
     return AuditResult(
         name,

@@ -8,6 +8,7 @@ out. A twentieth of the trials chooses, the others certify; only counts are kept
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any, SupportsIndex
 
 from undertow._validate import check_count, check_probability
@@ -15,6 +16,7 @@ from undertow.audit._choice import candidates, choose, pilot_size, total_trials
 from undertow.audit._chunks import Campaign, Counts
 from undertow.audit._methods import Method
 from undertow.audit._report import local_result
+from undertow.audit._threat_audit import audit_threat, check_threat, is_plain_threat
 from undertow.audit._trials import Source, UniformTrials
 from undertow.audit.baseline import ldp_auditor
 from undertow.audit.certify import trials_needed
@@ -22,11 +24,14 @@ from undertow.audit.claim import Claim
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress
 from undertow.audit.sequential import SequentialTest
+from undertow.risk.threat import Threat
 
 __all__ = ["audit_local", "audit_until_refuted", "pilot_size"]
 
 _CHUNK = 1 << 16
 _CELLS_HELD = 1 << 23
+# Numbers in a table of posteriors.
+_TABLE_HELD = 1 << 20
 
 
 def audit_local(
@@ -42,6 +47,7 @@ def audit_local(
     progress: Progress | None = None,
     baseline: bool = False,
     chunk: SupportsIndex | None = None,
+    threat: Threat | None = None,
 ) -> AuditResult:
     r"""Audit a protocol by which each client reports its own value.
 
@@ -68,6 +74,12 @@ def audit_local(
     chunk : int, optional
         Trials held in memory at a time. Each part has a seed of its own, so another
         size gives other, equally valid counts.
+    threat : Threat, optional
+        A prior on the values, in their order, a success rule and what is known of the
+        target. The attack is then the best one against it, its advantage is measured
+        on targets of the prior, and the sharpest bound for the threat is inverted. By
+        default every value is equally likely and nothing is known, which gives the
+        largest certificate if the code treats its values alike.
 
     Returns
     -------
@@ -78,14 +90,18 @@ def audit_local(
     ------
     ValueError
         If so few trials could not refute the claim whatever they show.
+    AssumptionError
+        If the claim allows all the advantage that there is against the threat.
 
     Notes
     -----
     Proofs: the page *Local audits*. The method, value and event are chosen on the pilot
     alone, whose trials are independent of the others, so that one certificate at the
-    full level decides. Not checkable: that the trials are independent, and that the
-    code run here is the code in use. O(trials) time for pairs, O(trials x categories)
-    where the attack has to list a support; memory O(chunk x report + categories).
+    full level decides. Against a threat there is no choice, and Theorem 4 of that page
+    holds for all trials, each of O(categories). Not checkable: that the trials are
+    independent, and that the code run here is the code in use. O(trials) time for
+    pairs, O(trials x categories) where the attack has to list a support; memory
+    O(chunk x report + categories).
 
     Examples
     --------
@@ -101,19 +117,32 @@ def audit_local(
     source.check_copies(workers=hands, checkpoint=checkpoint)
     size, root = _chunk_size(source, chunk), check_count(seed, "seed", minimum=0)
     campaign = Campaign(root, size, hands, checkpoint, progress)
-    needed = trials_needed(claim, source.categories, confidence=level)
+    plain = threat is None or is_plain_threat(check_threat(threat, source))
+    if threat is None or plain:
+        found = _audit_uniform(source, claim, n, level, campaign)
+    else:
+        sizes = replace(campaign, chunk=_table_chunk(source, chunk))
+        found = audit_threat(
+            source, claim, threat=threat, trials=n, confidence=level, campaign=sizes
+        )
+    if not baseline:
+        return found
+    return replace(found, baseline=_baseline(source, campaign, n, claim))
+
+
+def _audit_uniform(
+    source: Source, claim: Claim, n: int, confidence: float, campaign: Campaign
+) -> AuditResult:
+    """Audit with uniform values, by the method that a pilot chooses."""
+    needed = trials_needed(claim, source.categories, confidence=confidence)
     few = _pilot_share(claim, source.categories, trials=n, needed=needed)
     source.check_fresh(n)
-    pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
-    job = f"audit_local of {source.identity} by {chosen!r}"
+    sizes = (few, n - few)
+    pilot, methods, chosen = _pilot(source, campaign, claim, confidence, sizes)
+    job = f"audit_local of {source.identity} by {chosen!r}, with the attack"
     counts = campaign.run(chosen.trials(source), n - few, phase=1, job=job)
     return local_result(
-        source,
-        chosen,
-        methods=methods,
-        counts=(pilot, counts),
-        seed=root,
-        baseline=_baseline(source, campaign, n, claim) if baseline else None,
+        source, chosen, methods=methods, counts=(pilot, counts), seed=campaign.seed
     )
 
 
@@ -125,6 +154,7 @@ def audit_until_refuted(
     confidence: float = 0.99,
     seed: SupportsIndex,
     reader: Any = None,
+    progress: Progress | None = None,
     chunk: SupportsIndex | None = None,
 ) -> AuditResult:
     r"""Audit a local protocol and stop as soon as its claim is refuted.
@@ -137,6 +167,8 @@ def audit_until_refuted(
         The most reports to draw.
     confidence : float, optional
         Probability that a true claim is never refuted, however often one looks.
+    progress : callable, optional
+        Called after each look with the looks so far, those in all, and the counts.
     chunk : int, optional
         Trials between two looks; by default a hundredth of all.
 
@@ -168,8 +200,12 @@ def audit_until_refuted(
     source.check_fresh(n)
     pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
     goal, counts = claim.for_replacement().level, Counts()
-    for part in campaign.parts(chosen.trials(source), n - few, phase=1):
+    looks = -(-(n - few) // campaign.chunk)
+    parts = campaign.parts(chosen.trials(source), n - few, phase=1)
+    for done, part in enumerate(parts, start=1):
         counts = {name: counts.get(name, 0) + part[name] for name in part}
+        if progress is not None:
+            progress(done, looks, {name: counts[name].copy() for name in counts})
         if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
             break
     return local_result(
@@ -213,6 +249,13 @@ def _chunk_size(source: Source, chunk: SupportsIndex | None) -> int:
     if source.grouped:  # one call of the subject per value and part
         return _CHUNK
     return max(256, min(_CHUNK, _CELLS_HELD // source.categories))
+
+
+def _table_chunk(source: Source, chunk: SupportsIndex | None) -> int:
+    """Return how many trials have their posteriors in memory at a time."""
+    if chunk is not None:
+        return check_count(chunk, "chunk")
+    return max(64, min(_CHUNK, _TABLE_HELD // source.categories))
 
 
 def _baseline(

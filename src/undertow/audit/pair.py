@@ -7,43 +7,37 @@ cannot see: the page *Event audits*.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, SupportsIndex
+from typing import Literal, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
-from undertow._validate import check_count, check_index, check_probability
-from undertow.audit._freshness import probe
+from undertow._validate import check_count, check_probability
+from undertow.audit._checkpoint import places
+from undertow.audit._copies import check_copies
+from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit._pair_outcome import (
-    BATCH,
     FEWEST,
     TRAINING,
     EventTest,
     Pair,
     certify_counts,
-    draw_outputs,
     job_fingerprint,
     pair_result,
     pair_trials_needed,
 )
-from undertow.audit._pair_scores import ScoreChoice, pair_scores
+from undertow.audit._pair_scores import ScoreChoice
 from undertow.audit.claim import Claim
-from undertow.audit.events import LabelEvent, ScoreEvent, best_event
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress, run_chunks
-from undertow.audit.subjects import AuditError, Subject, draws_apart, is_seeded
+from undertow.audit.subjects import AuditError, Subject
 
 __all__ = ["audit_pair", "pair_trials_needed"]
 
 _TRIALS = 100_000
-_PAIRS = 4096
-_LONG_SEED = 2**96
 
 
 def audit_pair(
@@ -79,12 +73,15 @@ def audit_pair(
         Probability that a true claim is not refuted.
     seed : int, optional
         Reproduces the audit if the subject is seeded.
-    score : "learned", "bits", callable or sequence of callables, optional
+    score : "learned", "bits", callable or sequence of these, optional
         Numbers to look at besides the outputs themselves: classifiers of the outputs
         (scikit-learn), the lowest bits of floats, or functions from outputs to one
         number each, which must not depend on the other outputs of the batch.
-    workers, checkpoint, progress
+    workers, progress
         As in :func:`~undertow.audit.runner.run_chunks`, for the certifying half.
+    checkpoint : path, optional
+        As there, for both halves. Besides counts it keeps the outputs of the choosing
+        half, so guard it as you would guard them.
 
     Returns
     -------
@@ -117,35 +114,24 @@ def audit_pair(
     """
     level = check_probability(confidence, "confidence", open_interval=True)
     root = check_count(seed, "seed", minimum=0)
-    _check_copies(subject, workers=workers, checkpoint=checkpoint)
+    check_copies(subject, workers=workers, checkpoint=checkpoint)
+    recorded = isinstance(subject, RecordedSubject)
     if isinstance(subject, RecordedSubject):
         subject = subject.shuffled(np.random.default_rng((root, 2)))
-    stream = _stream_seed(root)
-    chosen = _read_pairs(pairs, len(subject.inputs))
+    chosen = read_pairs(pairs, len(subject.inputs))
     plan = _plan(subject, chosen, trials, claim)
-    recorded = isinstance(subject, RecordedSubject)
     _require_power(claim, plan, level, chosen, recorded=recorded)
-    if not recorded:
-        first = chosen[0][0]
-        draw = functools.partial(draw_outputs, subject)
-        probe(draw, first, trials=plan.train[first], name=subject.name)
-    training = _train_runs(subject, plan, stream)
-    pair, event = _choose(subject, claim, training, chosen, level, score, root)
-    one, two = pair
-    test = EventTest(
-        subject,
-        pair,
-        event,
-        sizes=(plan.test[one], plan.test[two]),
-        earlier=(training[one], training[two]),
-    )
+    first, second = places(checkpoint, "choice", "counts")
+    search = Search(subject, claim, chosen, level, score, root)
+    choice = search.run(plan.train, place=first, fresh=not recorded)
+    test = _event_test(subject, choice, plan)
     counts = run_chunks(
         test,
         chunks=test.chunks,
-        seed=stream,
+        seed=stream_seed(root),
         fingerprint=job_fingerprint(test, claim, level),
         workers=workers,
-        checkpoint=checkpoint,
+        checkpoint=second,
         progress=progress,
     )
     drawn = sum(plan.train.values()) + sum(test.sizes)
@@ -160,54 +146,12 @@ class _Plan:
     test: dict[int, int]
 
 
-def _check_copies(subject: Subject, *, workers: SupportsIndex, checkpoint: Any) -> None:
-    if check_count(workers, "workers") > 1 and not draws_apart(subject):
-        raise AuditError(
-            f"workers must be 1 for {subject.name}, whose copies may draw the same "
-            f"numbers, got {workers}; give it a function that takes a generator."
-        )
-    repeats = is_seeded(subject) and draws_apart(subject)
-    if checkpoint is not None and not repeats:
-        raise AuditError(
-            f"checkpoint must be None for {subject.name}, which no seed repeats; give "
-            "it a function that takes a generator."
-        )
-
-
-def _stream_seed(root: int) -> int:
-    """Return the seed of the streams: a hash of seeds of more than 96 bits.
-
-    Four words of a seed fill the pool of a seed sequence; the words that tell training
-    from certifying runs would then stand where those of the chunks do.
-    """
-    if root < _LONG_SEED:
-        return root
-    return int(np.random.SeedSequence(root).generate_state(1, np.uint64)[0])
-
-
-def _read_pairs(pairs: Sequence[Pair] | str, size: int) -> list[Pair]:
-    """Return the pairs of different inputs, in both orders."""
-    if isinstance(pairs, str):
-        if pairs != "auto":
-            raise ValueError(
-                f"pairs must be 'auto' or pairs of numbers, got {pairs!r}."
-            )
-        pairs = list(itertools.combinations(range(size), 2))
-    listed = []
-    if not all(np.ndim(pair) == 1 and len(pair) == 2 for pair in pairs):
-        raise ValueError("pairs must be of two numbers each, got others.")
-    for first, second in pairs:
-        one = check_index(first, "pairs", size=size)
-        two = check_index(second, "pairs", size=size)
-        if one == two:
-            raise ValueError(f"pairs must be of different inputs, got {one} twice.")
-        listed += [(one, two), (two, one)]
-    if not 0 < len(listed) <= 2 * _PAIRS:
-        raise AuditError(
-            f"pairs must be from 1 to {_PAIRS}, got {len(listed) // 2}; name those to "
-            "try."
-        )
-    return list(dict.fromkeys(listed))
+def _event_test(subject: Subject, choice: Choice, plan: _Plan) -> EventTest:
+    one, two = choice.pair
+    sizes = (plan.test[one], plan.test[two])
+    return EventTest(
+        subject, choice.pair, choice.event, sizes=sizes, earlier=choice.earlier
+    )
 
 
 def _plan(
@@ -257,65 +201,3 @@ def _require_power(
             f"trials must be at least {needed} for {claim} to be refutable at "
             f"confidence {confidence:g} at all, got {given}."
         )
-
-
-def _train_runs(subject: Subject, plan: _Plan, root: int) -> dict[int, NDArray[Any]]:
-    runs = {}
-    for given, size in plan.train.items():
-        # Apart from the seeds of the certifying half, whose entropy is the root alone.
-        rng = np.random.default_rng(
-            np.random.SeedSequence((root, 1), spawn_key=(given,))
-        )
-        parts = [
-            draw_outputs(subject, given, min(BATCH, size - start), rng)
-            for start in range(0, size, BATCH)
-        ]
-        runs[given] = np.concatenate(parts)
-    shapes = {(_group(run.dtype), run.shape[1:]) for run in runs.values()}
-    if len(shapes) > 1:
-        listed = " and ".join(sorted(f"{k} of shape {s}" for k, s in shapes))
-        raise AuditError(
-            f"{subject.name} must return one type of output, got {listed} on different "
-            "inputs."
-        )
-    return runs
-
-
-def _group(kind: np.dtype[Any]) -> str:
-    return "numbers" if kind.kind in "iuf" else kind.name
-
-
-def _choose(
-    subject: Subject,
-    claim: Claim,
-    training: dict[int, NDArray[Any]],
-    pairs: list[Pair],
-    confidence: float,
-    score: ScoreChoice,
-    root: int,
-) -> tuple[Pair, LabelEvent | ScoreEvent]:
-    """Return the pair and event that did best in the second part of the training."""
-    tested, best = claim.for_replacement(), None
-    made: dict[Pair, Any] = {}
-    halves = {given: _halves(run) for given, run in training.items()}
-    for one, two in pairs:
-        key = (min(one, two), max(one, two))
-        proposal, selection = zip(halves[one], halves[two], strict=True)
-        if key not in made:
-            made[key] = pair_scores(subject, key, proposal, choice=score, seed=root)
-        found = best_event(
-            proposal,
-            selection,
-            scores=made[key],
-            tail=(1.0 - confidence) / 2.0,
-            delta=tested.delta,
-            parameter="mu" if tested.parameter == "mu" else "epsilon",
-        )
-        if best is None or found.value > best[0]:
-            best = (found.value, (one, two), found.event)
-    assert best is not None
-    return best[1], best[2]
-
-
-def _halves(run: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    return run[: len(run) // 2], run[len(run) // 2 :]

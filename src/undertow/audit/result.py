@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from undertow._validate import check_count, check_non_negative, check_probability
-from undertow.audit.claim import Claim
+from undertow.audit.claim import Claim, Parameter
+from undertow.audit.inversion import Inversion
 from undertow.privacy.result import Estimate, Witness, _Shown, to_plain
 
 __all__ = ["AuditResult", "MethodResult", "Verdict"]
@@ -27,7 +28,7 @@ class MethodResult(_Shown):
     name : str
         The method.
     estimate : float
-        Point estimate of epsilon; may exceed the truth.
+        Point estimate of the claimed parameter; may exceed the truth.
     certified : float
         Lower limit of the claimed parameter with the confidence of the audit, for this
         method alone; choices made on the same trials are paid for.
@@ -36,6 +37,10 @@ class MethodResult(_Shown):
     decides : bool
         Whether the verdict rests on it; exactly one method decides, and it was chosen
         without its trials.
+    parameter : {"epsilon", "mu"}, optional
+        What `estimate`, `certified` and `ceiling` are about.
+    ceiling : float, optional
+        The largest certificate that so many trials could have given by this method.
     """
 
     name: str
@@ -43,6 +48,8 @@ class MethodResult(_Shown):
     certified: float
     trials: int
     decides: bool = False
+    parameter: Parameter = "epsilon"
+    ceiling: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,9 @@ class AuditResult(_Shown):
         the claim is Gaussian.
     epsilon_estimate : float, optional
         Point estimate of epsilon: no evidence by itself.
+    estimate : float, optional
+        Point estimate of the claimed parameter: that of epsilon unless the claim is
+        Gaussian, which needs one of its own.
     advantage : Estimate, optional
         Empirical advantage of the attack, with its interval.
     methods : tuple of MethodResult, optional
@@ -75,13 +85,19 @@ class AuditResult(_Shown):
         The event or attack that refutes the claim.
     power : mapping, optional
         What the audit could have found: ``trials_needed`` to refute the claim at all,
-        those for a choice included; ``ceiling`` the largest certificate that the method
-        could have given; ``detectable`` the estimate of epsilon from which the claim
-        would have been refuted, infinite if none.
+        those for a choice included; ``ceiling`` the largest certificate that the
+        deciding method could have given; ``can_refute`` whether any outcome with as
+        many informative trials would have refuted the claim, and ``detectable`` the
+        estimate of the claimed parameter from which they do, infinite if none.
     baseline : mapping, optional
         What LDP-Auditor gives on as many trials.
     seed : int, optional
         What reproduces the run.
+    inversion : Inversion, optional
+        Which level the success of the simple attack would mean if the code were the
+        protocol that it says it is; its ``status`` says where that is saturated.
+    parameter : {"epsilon", "mu"}
+        What `certified` and `estimate` are about; that of the claim.
     verdict : str
         ``"violated"`` exactly if `certified` exceeds the claim at its price for
         replacing a record; computed, not given.
@@ -106,6 +122,9 @@ class AuditResult(_Shown):
     power: Mapping[str, float] = field(default_factory=dict, hash=False)
     baseline: Mapping[str, Any] | None = field(default=None, hash=False)
     seed: int | None = None
+    inversion: Inversion | None = None
+    estimate: float | None = None
+    parameter: Parameter = field(init=False)
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,8 +132,14 @@ class AuditResult(_Shown):
         check_non_negative(self.epsilon_certified, "epsilon_certified")
         check_probability(self.confidence, "confidence", open_interval=True)
         check_count(self.trials, "trials")
-        if self.epsilon_estimate is not None and math.isnan(self.epsilon_estimate):
-            raise ValueError("epsilon_estimate must be a number, got nan.")
+        for name in ("epsilon_estimate", "estimate"):
+            given = getattr(self, name)
+            if given is not None and math.isnan(given):
+                raise ValueError(f"{name} must be a number, got nan.")
+        parameter = self.claim.parameter
+        object.__setattr__(self, "parameter", parameter)
+        if self.estimate is None and parameter == "epsilon":
+            object.__setattr__(self, "estimate", self.epsilon_estimate)
         level = self.claim.for_replacement().level
         verdict = "violated" if self.certified > level else "not refuted"
         object.__setattr__(self, "verdict", verdict)
@@ -130,8 +155,18 @@ class AuditResult(_Shown):
             self.subject, self.claim, self.certified, self.confidence, self.trials,
             self.epsilon_certified, self.epsilon_estimate, self.advantage,
             self.methods, self.witness, dict(self.power), self.baseline, self.seed,
+            self.inversion, self.estimate,
         )  # fmt: skip
         return AuditResult, given
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = dict(_Shown._rows(self))
+        if self.power.get("can_refute") is False:
+            rows["power"] = (
+                "the claim could not have been refuted by what was tested, whatever it "
+                f"had shown; the largest certificate would be {self.power['ceiling']:g}"
+            )
+        return list(rows.items())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, ready for JSON."""

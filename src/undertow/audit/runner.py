@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, SupportsIndex
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
+from undertow.audit._checkpoint import Checkpoint, Place, Section
 from undertow.audit.subjects import AuditError
 
 __all__ = ["Counts", "Progress", "Work", "run_chunks"]
@@ -31,10 +31,11 @@ Work = Callable[[np.random.SeedSequence, int], Mapping[str, Any]]
 Progress = Callable[[int, int, Counts], None]
 """Called with the chunks done, the chunks in all, and the counts so far."""
 
-_FORMAT = "undertow audit checkpoint 1"
-# Chunks that each worker does between two writes of the checkpoint.
-_ROUND = 4
 _LARGEST = 2**62
+# Equal parts of a run after which progress is told.
+_MARKS = 128
+# Blocks of chunks for several workers take between these seconds.
+_SHORT, _LONG = 0.25, 1.0
 
 
 def run_chunks(
@@ -44,7 +45,7 @@ def run_chunks(
     seed: SupportsIndex,
     fingerprint: str,
     workers: SupportsIndex = 1,
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | Place | None = None,
     progress: Progress | None = None,
 ) -> Counts:
     """Run all chunks and return the sum of their counts.
@@ -65,10 +66,11 @@ def run_chunks(
         Processes; more than one needs joblib, and a `work` that can be pickled. They
         take some seconds to start: runs of less than a minute are faster with one.
     checkpoint : path, optional
-        A file that is replaced as a whole every few chunks, readable by its owner
-        alone. If it is there, the run goes on from it.
+        A file, readable by its owner alone, that is replaced as a whole about every
+        second and when the run ends or is interrupted. If it is there, the run goes on
+        from it; a kill costs a second's work, or the chunk that was under way.
     progress : callable, optional
-        Called after every few chunks.
+        Called after 1, 2, 4, ... chunks, and after every 128th part of them.
 
     Returns
     -------
@@ -96,25 +98,45 @@ def run_chunks(
     total = check_count(chunks, "chunks")
     root = check_count(seed, "seed", minimum=0)
     hands = check_count(workers, "workers")
-    job = _job(fingerprint, root, total)
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise AuditError(
-            f"checkpoint must be a file in a folder that is there, got {path}."
-        )
-    done, counts = _resume(path, job)
-    left = [index for index in range(total) if index not in done]
-    mapper = _serial if hands == 1 else _parallel(hands)
-    for start in range(0, len(left), hands * _ROUND):
-        block = left[start : start + hands * _ROUND]
-        for part in mapper(work, root, block):
-            counts = _add(counts, _read_counts(part))
-        done.update(block)
-        if path is not None:
-            _save(path, job, done, counts)
-        if progress is not None:
-            progress(len(done), total, {k: v.copy() for k, v in counts.items()})
-    return counts
+    section = _section(checkpoint, _job(fingerprint, root, total))
+    held = saved = _resume(section, total)
+    try:
+        for now in _advance(work, root, held, total, hands):
+            held = now
+            if progress is not None and _is_mark(held.done, total):
+                copies = {name: array.copy() for name, array in held.counts.items()}
+                progress(held.done, total, copies)
+            if section is not None and section.due():
+                _save(section, held)
+                saved = held
+    finally:
+        if section is not None and held is not saved:
+            _save(section, held)
+    return held.counts
+
+
+class _Held(NamedTuple):
+    """So many chunks, from the first on, and their counts."""
+
+    done: int
+    counts: Counts
+
+
+def _advance(
+    work: Work, root: int, held: _Held, total: int, hands: int
+) -> Iterator[_Held]:
+    """Run the other chunks; yield what is held after each of them."""
+    mapper = _serial if hands == 1 else _Workers(hands)
+    while held.done < total:
+        for part in mapper(work, root, range(held.done, total)):
+            held = _Held(held.done + 1, _add(held.counts, _read_counts(part)))
+            yield held
+
+
+def _is_mark(done: int, total: int) -> bool:
+    """Return whether progress is told: by the number of chunks, never by the clock."""
+    step = -(-total // _MARKS)
+    return done == total or done % step == 0 or done & (done - 1) == 0
 
 
 def _child(root: int, index: int) -> np.random.SeedSequence:
@@ -122,24 +144,65 @@ def _child(root: int, index: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(root, spawn_key=(index,))
 
 
-def _serial(work: Work, root: int, block: list[int]) -> list[Mapping[str, Any]]:
+def _serial(work: Work, root: int, left: range) -> list[Mapping[str, Any]]:
+    """Run the first of the chunks that are left."""
+    return [work(_child(root, left[0]), left[0])]
+
+
+def _share(work: Work, root: int, block: range) -> list[Mapping[str, Any]]:
     return [work(_child(root, index), index) for index in block]
 
 
-def _parallel(hands: int) -> Callable[[Work, int, list[int]], list[Mapping[str, Any]]]:
-    try:
-        import joblib
-    except ImportError:
-        raise AuditError(
-            f"workers must be 1 without joblib, got {hands}; run "
-            "pip install 'undertow[learn]'."
-        ) from None
+class _Workers:
+    """Runs a block of chunks in processes; blocks are sized to take half a second."""
 
-    def run(work: Work, root: int, block: list[int]) -> list[Mapping[str, Any]]:
-        pool = joblib.Parallel(n_jobs=hands, backend="loky")
-        return list(pool(joblib.delayed(work)(_child(root, i), i) for i in block))
+    def __init__(self, hands: int) -> None:
+        try:
+            import joblib
+        except ImportError:
+            raise AuditError(
+                f"workers must be 1 without joblib, got {hands}; run "
+                "pip install 'undertow[learn]'."
+            ) from None
+        self.joblib, self.hands, self.each = joblib, hands, 1
 
-    return run
+    def __call__(self, work: Work, root: int, left: range) -> list[Mapping[str, Any]]:
+        block = left[: self.hands * self.each]
+        size = -(-len(block) // self.hands)
+        shares = [block[at : at + size] for at in range(0, len(block), size)]
+        start = time.monotonic()
+        parts = self._run(work, root, shares)
+        taken = time.monotonic() - start
+        if taken < _SHORT:
+            self.each *= 2
+        elif taken > _LONG:
+            self.each = max(1, self.each // 2)
+        return parts
+
+    def _run(
+        self, work: Work, root: int, shares: list[range]
+    ) -> list[Mapping[str, Any]]:
+        from concurrent.futures.process import BrokenProcessPool
+
+        pool = self.joblib.Parallel(n_jobs=self.hands, backend="loky")
+        call = self.joblib.delayed(_share)
+        try:
+            found = pool(call(work, root, share) for share in shares)
+        except BrokenProcessPool as error:
+            raise self._broken(work, error) from None
+        return [part for parts in found for part in parts]
+
+    def _broken(self, work: Work, error: Exception) -> AuditError:
+        told = str(getattr(getattr(work, "subject", None), "name", "the work"))
+        if "un-serialize" in str(error):
+            return AuditError(
+                f"workers must be 1 for {told}, which another process cannot read, got "
+                f"{self.hands}; define it in a module that can be imported there."
+            )
+        return AuditError(
+            f"{told} must not end its process, got a worker that stopped; look for "
+            "os._exit, a crash of compiled code, or too little memory."
+        )
 
 
 def _read_counts(part: Mapping[str, Any]) -> Counts:
@@ -175,41 +238,31 @@ def _job(fingerprint: str, root: int, total: int) -> str:
     return hashlib.sha256(described.encode()).hexdigest()
 
 
-def _resume(path: Path | None, job: str) -> tuple[set[int], Counts]:
+def _section(
+    checkpoint: str | os.PathLike[str] | Place | None, job: str
+) -> Section | None:
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, Place):
+        checkpoint = Place(Checkpoint(checkpoint), "counts")
+    return checkpoint.section(job)
+
+
+def _resume(section: Section | None, total: int) -> _Held:
     """Return what the checkpoint holds: nothing if there is no such file."""
-    if path is None or not path.exists():
-        return set(), {}
+    state = None if section is None else section.read()
+    if section is None or state is None:
+        return _Held(0, {})
     try:
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        if saved["format"] != _FORMAT:
-            raise ValueError("another format")
-        owner, done = str(saved["job"]), {int(index) for index in saved["done"]}
-        counts = {k: np.array(v, dtype=np.int64) for k, v in saved["counts"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise AuditError(
-            f"checkpoint must be a whole file of an interrupted run, got {path.name}, "
-            f"which is damaged ({type(error).__name__}); delete it to start again."
-        ) from None
-    if owner != job:
-        raise AuditError(
-            f"checkpoint must belong to this job, got {path.name} of another one; name "
-            "another file, or use the arguments and the seed that it was made with."
-        )
-    return done, counts
+        done = check_count(state["done"], "done", minimum=0)
+        counts = {k: np.array(v, dtype=np.int64) for k, v in state["counts"].items()}
+        if done > total:
+            raise ValueError("more chunks than there are")
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise section.damaged(error) from None
+    return _Held(done, counts)
 
 
-def _save(path: Path, job: str, done: set[int], counts: Counts) -> None:
-    """Replace the file as a whole, so that a kill leaves the old or the new one."""
-    held = {name: array.tolist() for name, array in counts.items()}
-    saved = {"format": _FORMAT, "job": job, "done": sorted(done), "counts": held}
-    # Made with mode 0600.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(saved, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _save(section: Section, held: _Held) -> None:
+    counts = {name: array.tolist() for name, array in held.counts.items()}
+    section.save({"done": held.done, "counts": counts})

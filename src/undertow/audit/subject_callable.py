@@ -54,7 +54,8 @@ class CallableSubject:
     -----
     In the main thread of a Unix process a timer interrupts the function. Elsewhere it
     runs in a thread that is left behind when time is up. Neither can stop compiled code
-    that does not return to the interpreter: run such code as a command. A function
+    that does not return to the interpreter, nor survive a function that ends its
+    process (``os._exit``, a crash): run such code as a command. A function
     without a generator cannot be repeated from a seed, and its copies in several
     processes may draw the same numbers: `forkable` is then false. Not checkable: that
     runs are independent of each other.
@@ -69,6 +70,8 @@ class CallableSubject:
     >>> int(subject.sample(1, 1000, rng=np.random.default_rng(1)).sum())
     730
     """
+
+    to_repeat = "give it a function that takes a generator"
 
     def __init__(
         self,

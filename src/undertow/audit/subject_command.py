@@ -63,6 +63,10 @@ class CommandSubject:
     """
 
     forkable = True
+    to_repeat = (
+        "if it draws all its randomness from UNDERTOW_SEED, say so by seeded=True "
+        "(--seeded on the command line)"
+    )
 
     def __init__(
         self,

@@ -36,6 +36,8 @@ class OpenDPSubject(CallableSubject):
     repeats a run. `stated` is the loss that the measurement states of itself.
     """
 
+    to_repeat = "run it without, as its noise is its own"
+
     def __init__(
         self,
         measurement: Any,
@@ -86,6 +88,8 @@ class DiffprivlibSubject(CallableSubject):
     array([7, 7])
     """
 
+    to_repeat = "run it without, as its noise is its own"
+
     def __init__(
         self, mechanism: Any, inputs: Sequence[Any], *, time_limit: float = 600.0
     ) -> None:
@@ -133,6 +137,8 @@ class ClientSubject(CallableSubject):
     >>> one_hot.sample(2, 2, rng=np.random.default_rng(1)).tolist()
     [[0, 0, 1], [0, 0, 1]]
     """
+
+    to_repeat = "run it without, as its noise is its own"
 
     def __init__(
         self,

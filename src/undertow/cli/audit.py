@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import typer
 
-from undertow.audit.faults import FAULTS
+from undertow.audit.claim import Claim
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subject_command import CommandSubject
 from undertow.audit.subjects import shortened
 from undertow.cli import audit_options as opt
+from undertow.cli.audit_faults import fault_job, list_faults
 from undertow.cli.audit_inputs import (
-    check_place,
-    check_size,
+    check_copies,
     package_version,
+    read_attacker,
     read_claim,
-    read_fault,
     read_function,
     read_input_list,
     read_pairs,
     read_protocol,
-    read_report_path,
+    read_scores,
 )
 from undertow.cli.audit_records import read_records_file
-from undertow.cli.audit_results import Job, conduct, job_record, write_report
-from undertow.cli.audit_tables import print_audit, print_faults
-from undertow.cli.json_values import library_input
-from undertow.cli.output import EXIT_REFUSED, complain, guarded, print_json
+from undertow.cli.audit_results import Job
+from undertow.cli.audit_run import Run, audit_guarded, carry_out, with_baseline
+from undertow.cli.audit_words import protocol_title, was_given
 from undertow.errors import ModelError
-from undertow.privacy.result import to_plain
-from undertow.report import verdict_sentence
+from undertow.mechanisms.local import LocalProtocol
+from undertow.risk import Threat
 
 __all__ = ["audit"]
 
@@ -45,11 +41,25 @@ audit = typer.Typer(
     rich_markup_mode="rich",
 )
 
-_TRIALS = 100_000
+# What describes an audit; code with a known bug has its own.
+_OTHERS = (
+    "protocol",
+    "categories",
+    "epsilon",
+    "claim",
+    "delta",
+    "mu",
+    "adjacency",
+    "prior",
+    "aux",
+    "tolerance",
+    "loss",
+)
 
 
 @audit.command("ldp")
 def audit_ldp(
+    context: typer.Context,
     protocol: opt.Protocol = None,
     categories: opt.Categories = None,
     epsilon: opt.Epsilon = None,
@@ -57,9 +67,14 @@ def audit_ldp(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "local",
+    prior: opt.PriorLaw = "uniform",
+    aux: opt.Aux = "none",
+    tolerance: opt.Tolerance = None,
+    loss: opt.LossMatrix = None,
     fault: opt.FaultName = None,
     repaired: opt.Repaired = False,
-    baseline: opt.Baseline = True,
+    baseline: opt.Baseline = None,
+    stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
@@ -75,32 +90,33 @@ def audit_ldp(
     Example: [bold]undertow audit ldp --protocol oue --categories 20 --epsilon 1
     --claim 0.9 --seed 1[/bold]
     """
-    with _guarded():
+    with audit_guarded():
         if fault == "list":
-            _list_faults(json_output)
+            list_faults(json_output=json_output)
             return
-        run = _Run(trials, confidence, seed, workers, checkpoint, report, json_output)
+        run = Run(
+            context, trials, confidence, seed, workers, checkpoint, report, json_output
+        )
         if fault is not None:
-            other = None if adjacency == "local" else adjacency
-            given = (protocol, categories, epsilon, claim, delta, mu, other)
-            job = _fault_job(fault, repaired=repaired, given=given, baseline=baseline)
+            given = [name for name in _OTHERS if was_given(context, name)]
+            job = fault_job(fault, repaired=repaired, given=given)
+        elif repaired:
+            raise ModelError("--repaired must come with --fault, got none.")
         else:
-            if repaired:
-                raise ModelError("repaired must come with --fault, got none.")
             level = epsilon if claim is None and mu is None else claim
             stated = read_protocol(protocol, categories=categories, epsilon=epsilon)
-            job = Job(
-                stated,
-                read_claim(epsilon=level, delta=delta, mu=mu, adjacency=adjacency),
-                name=str(protocol),
-                local=True,
-                baseline=baseline,
+            held = read_claim(epsilon=level, delta=delta, mu=mu, adjacency=adjacency)
+            threat = read_attacker(
+                stated.categories, prior=prior, aux=aux, tolerance=tolerance, loss=loss
             )
-        _conduct(job, run, version=package_version("undertow"))
+            job = _protocol_job(str(protocol), stated, held, threat)
+        job = replace(job, stop_early=stop_early, version=package_version("undertow"))
+        carry_out(with_baseline(job, baseline), run)
 
 
 @audit.command("callable")
 def audit_callable(
+    context: typer.Context,
     function: opt.Function,
     inputs: opt.Inputs,
     claim: opt.ClaimedEpsilon = None,
@@ -108,8 +124,10 @@ def audit_callable(
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
     pairs: opt.Pairs = None,
+    score: opt.Scores = None,
     vectorised: opt.Vectorised = False,
     time_limit: opt.TimeLimit = 60.0,
+    stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
@@ -123,14 +141,16 @@ def audit_callable(
     The current directory is put on the path, as by python -m; importing the module and
     calling the function runs its code, and nothing else is run.
 
-    Example: [bold]undertow audit callable random:gauss --inputs '[0, 1]' --mu 1
+    Example: [bold]undertow audit callable random:gauss --inputs '[0, 1]' --mu 1.1
     --trials 20000[/bold]
     """
-    with _guarded():
-        run = _Run(trials, confidence, seed, workers, checkpoint, report, json_output)
+    with audit_guarded():
+        run = Run(
+            context, trials, confidence, seed, workers, checkpoint, report, json_output
+        )
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         listed, chosen = read_input_list(inputs), read_pairs(pairs)
-        found = read_function(function)
+        looked, found = read_scores(score), read_function(function)
         version = package_version(function.partition(":")[0])
         subject = CallableSubject(
             found,
@@ -140,12 +160,15 @@ def audit_callable(
             name=function,
             version=version,
         )
-        job = Job(subject, stated, name=function, pairs=chosen)
-        _conduct(job, run, version=version)
+        way = "let the function take a generator, as its argument rng"
+        check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
+        job = Job(subject, stated, name=function, pairs=chosen, score=looked)
+        carry_out(replace(job, stop_early=stop_early, version=version), run)
 
 
 @audit.command("command")
 def audit_command(
+    context: typer.Context,
     command: opt.Command,
     inputs: opt.Inputs,
     claim: opt.ClaimedEpsilon = None,
@@ -153,8 +176,10 @@ def audit_command(
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
     pairs: opt.Pairs = None,
+    score: opt.Scores = None,
     seeded: opt.Seeded = False,
     time_limit: opt.TimeLimit = 60.0,
+    stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
@@ -171,8 +196,10 @@ def audit_command(
     Example: [bold]undertow audit command "cat" --inputs '[0, 1]' --claim 1
     --trials 1000[/bold]
     """
-    with _guarded():
-        run = _Run(trials, confidence, seed, workers, checkpoint, report, json_output)
+    with audit_guarded():
+        run = Run(
+            context, trials, confidence, seed, workers, checkpoint, report, json_output
+        )
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         subject = CommandSubject(
             command,
@@ -181,12 +208,16 @@ def audit_command(
             seeded=seeded,
             name=shortened(command),
         )
+        way = "let the program draw from UNDERTOW_SEED alone and say --seeded"
+        check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
         job = Job(subject, stated, name=command, pairs=read_pairs(pairs))
-        _conduct(job, run, version="")
+        job = replace(job, score=read_scores(score), stop_early=stop_early)
+        carry_out(job, run)
 
 
 @audit.command("records")
 def audit_records(
+    context: typer.Context,
     file: opt.RecordFile,
     input_column: opt.InputColumn,
     output_column: opt.OutputColumn,
@@ -195,6 +226,7 @@ def audit_records(
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
     pairs: opt.Pairs = None,
+    score: opt.Scores = None,
     trials: opt.Trials = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
@@ -209,100 +241,20 @@ def audit_records(
     Example: [bold]undertow audit records runs.csv --input-column x --output-column y
     --claim 1[/bold]
     """
-    with _guarded():
-        run = _Run(trials, confidence, seed, 1, None, report, json_output)
+    with audit_guarded():
+        run = Run(context, trials, confidence, seed, 1, None, report, json_output)
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
+        looked = read_scores(score)
         subject = read_records_file(
             file, input_column=input_column, output_column=output_column
         )
-        job = Job(subject, stated, name=str(file), pairs=read_pairs(pairs))
-        _conduct(job, run, version="")
+        chosen = read_pairs(pairs)
+        job = Job(subject, stated, name=file.name, pairs=chosen, score=looked)
+        carry_out(job, run)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What all audits have in common."""
-
-    trials: int | None
-    confidence: float
-    seed: int
-    workers: int
-    checkpoint: Path | None
-    report: Path | None
-    json_output: bool
-
-
-@contextmanager
-def _guarded() -> Iterator[None]:
-    with guarded(), library_input():
-        yield
-
-
-def _conduct(job: Job, run: _Run, *, version: str) -> None:
-    """Run an audit and say what came out; exit with 3 if the claim is refuted."""
-    check_size(trials=run.trials, workers=run.workers)
-    path = read_report_path(run.report)
-    check_place(run.checkpoint, "checkpoint")
-    trials = run.trials
-    if trials is None:
-        trials = job.trials or (_TRIALS if job.local else None)
-    full = replace(
-        job,
-        trials=trials,
-        confidence=run.confidence,
-        seed=run.seed,
-        workers=run.workers,
-        checkpoint=run.checkpoint,
-    )
-    found = conduct(full)
-    if path is not None:
-        write_report(path, found, version=version)
-    if run.json_output:
-        print_json(job_record(found.result, version=version, report=path))
-    else:
-        print_audit(found.result)
-    if found.result.violated:
-        complain(verdict_sentence(found.result))
-        raise typer.Exit(EXIT_REFUSED)
-
-
-def _fault_job(
-    name: str, *, repaired: bool, given: tuple[object, ...], baseline: bool
+def _protocol_job(
+    name: str, protocol: LocalProtocol, claim: Claim, threat: Threat | None
 ) -> Job:
-    """Return the audit of a bug fixture, which has its own claim and inputs."""
-    if any(value is not None for value in given):
-        raise ModelError(
-            "a fault has its own protocol and claim, got another; "
-            "leave out --protocol, --categories, --epsilon, --claim, --delta, --mu and "
-            "--adjacency."
-        )
-    fault = read_fault(name)
-    return Job(
-        (fault.repaired if repaired else fault.broken).subject,
-        fault.claim,
-        name=name,
-        local=fault.method == "local",
-        trials=fault.trials,
-        pairs=fault.pairs,
-        reader=fault.reader,
-        score=fault.score,
-        baseline=baseline,
-    )
-
-
-def _list_faults(json_output: bool) -> None:
-    faults = [make() for make in FAULTS.values()]
-    if not json_output:
-        print_faults(faults)
-        return
-    rows = [
-        {
-            "name": fault.name,
-            "bug": fault.bug,
-            "claim": to_plain(fault.claim),
-            "level": to_plain(fault.level),
-            "trials": fault.trials,
-        }
-        for fault in faults
-    ]
-    print_json({"faults": rows})
+    title = protocol_title(name, protocol)
+    return Job(protocol, claim, name=name, title=title, local=True, threat=threat)

@@ -13,10 +13,11 @@ from typing import Any, cast
 from undertow._validate import check_choice, check_count, check_positive
 from undertow.audit import Claim
 from undertow.audit.claim import Adjacency
-from undertow.audit.faults import FAULTS, Fault, named_fault
-from undertow.audit.subjects import shortened
+from undertow.audit.subjects import Subject, draws_apart, is_seeded, shortened
 from undertow.cli.audit_progress import printing_aside
 from undertow.cli.json_values import read_json
+from undertow.cli.risk_inputs import read_threat
+from undertow.cli.risk_records import read_records, read_weights
 from undertow.errors import ModelError
 from undertow.mechanisms.local import (
     BinaryHashing,
@@ -29,19 +30,22 @@ from undertow.mechanisms.local import (
     SymmetricUnary,
     ThresholdHistogram,
 )
+from undertow.risk import Threat
 
 __all__ = [
     "PROTOCOLS",
+    "check_copies",
     "check_place",
     "check_size",
     "package_version",
+    "read_attacker",
     "read_claim",
-    "read_fault",
     "read_function",
     "read_input_list",
     "read_pairs",
     "read_protocol",
     "read_report_path",
+    "read_scores",
 ]
 
 PROTOCOLS: dict[str, Callable[[int, float], LocalProtocol]] = {
@@ -118,10 +122,57 @@ def read_protocol(
     return PROTOCOLS[name](size, check_positive(epsilon, "epsilon"))
 
 
-def read_fault(name: str) -> Fault:
-    """Return a bug fixture by its name."""
-    check_choice(name, "fault", choices=tuple(FAULTS))
-    return named_fault(name)
+def read_attacker(
+    categories: int, *, prior: str, aux: str, tolerance: float | None, loss: str | None
+) -> Threat | None:
+    """Return the threat of a local audit; None for exact guesses of uniform values."""
+    if (prior, aux) == ("uniform", "none") and not tolerance and loss is None:
+        return None
+    weights = read_weights(prior)
+    described = read_records(
+        categories=categories, span=None, answers=None, weights=weights
+    )
+    return read_threat(
+        described, weights=weights, aux=aux, tolerance=tolerance, loss=loss
+    )
+
+
+def read_scores(names: list[str] | None) -> str | tuple[str, ...] | None:
+    """Return what an event audit looks at besides the outputs themselves."""
+    if not names:
+        return None
+    for name in names:
+        check_choice(name, "--score", choices=("bits", "learned"))
+    listed = tuple(dict.fromkeys(names))
+    return listed[0] if len(listed) == 1 else listed
+
+
+def check_copies(
+    subject: Subject, *, workers: int, checkpoint: Path | None, way: str
+) -> None:
+    """Refuse options for which a seed has to repeat the runs, if none does.
+
+    Parameters
+    ----------
+    subject : Subject
+        What is run.
+    workers : int
+        Processes.
+    checkpoint : Path, optional
+        Where an interrupted run is kept.
+    way : str
+        What would make a seed repeat the runs.
+    """
+    if workers > 1 and not draws_apart(subject):
+        raise ModelError(
+            f"--workers must be 1 for {subject.name}, whose copies may draw the same "
+            f"numbers, got {workers}; {way}."
+        )
+    if checkpoint is not None and not (is_seeded(subject) and draws_apart(subject)):
+        raise ModelError(
+            f"--checkpoint must be left out for {subject.name}, which no seed repeats, "
+            f"got {checkpoint}; {way}."
+        )
 
 
 def read_input_list(text: str) -> list[Any]:

@@ -9,6 +9,7 @@ import typer
 
 __all__ = [
     "Adjacency",
+    "Aux",
     "Baseline",
     "Categories",
     "Checkpoint",
@@ -23,15 +24,20 @@ __all__ = [
     "InputColumn",
     "Inputs",
     "JsonOutput",
+    "LossMatrix",
     "OutputColumn",
     "Pairs",
+    "PriorLaw",
     "Protocol",
     "RecordFile",
     "Repaired",
     "Report",
+    "Scores",
     "Seed",
     "Seeded",
+    "StopEarly",
     "TimeLimit",
+    "Tolerance",
     "Trials",
     "Vectorised",
     "Workers",
@@ -59,8 +65,42 @@ Repaired = Annotated[
     bool, typer.Option("--repaired", help="With --fault: run the code without the bug.")
 ]
 Baseline = Annotated[
-    bool,
-    typer.Option(help="Also run LDP-Auditor for comparison, on as many trials again."),
+    bool | None,
+    typer.Option(
+        "--baseline/--no-baseline",
+        help="Also run LDP-Auditor for comparison, on as many trials again; done "
+        "unless the run stops early.",
+    ),
+]
+PriorLaw = Annotated[
+    str,
+    typer.Option(
+        "--prior",
+        help="How often the attacked people have each value: 'uniform', or as JSON or "
+        "@file.json probabilities or counts in the order of the values, or an object "
+        "from value to count.",
+    ),
+]
+Aux = Annotated[
+    str,
+    typer.Option(
+        help="What the attacker knows of the person: 'none', 'full', or a label for "
+        "each value as JSON or @file.json."
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest error of a guess that still counts; the exact value without it."
+    ),
+]
+LossMatrix = Annotated[
+    str | None,
+    typer.Option(
+        "--loss",
+        help="Error of each guess (row) on each truth (column), as JSON or @file.json; "
+        "the distance of the numbers without it.",
+    ),
 ]
 Function = Annotated[
     str,
@@ -110,6 +150,22 @@ Seeded = Annotated[
     bool,
     typer.Option(
         "--seeded", help="The program draws all randomness from UNDERTOW_SEED."
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        help="What to look at besides the outputs themselves: bits (the lowest bits of "
+        "floats) or learned (a classifier of the outputs, needs scikit-learn).",
+    ),
+]
+StopEarly = Annotated[
+    bool,
+    typer.Option(
+        "--stop-early",
+        help="Stop as soon as the claim is refuted, by limits that hold at all times; "
+        "--trials is then the most.",
     ),
 ]
 TimeLimit = Annotated[

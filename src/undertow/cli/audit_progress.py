@@ -82,7 +82,7 @@ class Watch:
 
             self._bar = Progress(console=Console(stderr=True), transient=True)
             self._bar.start()
-            shown = f"auditing {escape(self.what)}: choosing the attack"
+            shown = f"auditing {escape(self.what)}"
             self._task = self._bar.add_task(shown, total=None)
         return self
 
@@ -100,6 +100,12 @@ class Watch:
         self.looks.append(counts)
         if self._bar is None:
             return
-        seen = running_estimate(counts, categories=self.categories, delta=self.delta)
-        words = "certifying" if seen is None else f"estimate ε ≈ {seen:.3g}"
+        words = self._words(counts)
         self._bar.update(self._task, completed=done, total=total, description=words)
+
+    def _words(self, counts: Counts) -> str:
+        if "threat_hits" in counts:
+            rate = float(counts["threat_hits"][0] / counts["trials"][0])
+            return f"attack right in {100 * rate:.3g} %"
+        seen = running_estimate(counts, categories=self.categories, delta=self.delta)
+        return "certifying" if seen is None else f"estimate ε ≈ {seen:.3g}"

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from undertow.audit import AuditResult, Claim, audit_local
+from undertow.audit import (
+    AuditResult,
+    Claim,
+    audit_local,
+    audit_pair_until_refuted,
+    audit_until_refuted,
+)
 from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.audit.pair import audit_pair
+from undertow.audit.recorded import RecordedSubject
 from undertow.audit.subjects import shortened
 from undertow.cli.audit_progress import Watch, printing_aside
+from undertow.cli.audit_words import in_option_words
 from undertow.cli.output import working
 from undertow.report import AuditReport
 from undertow.report.audit import verdict_sentence
 from undertow.report.page import write_whole
+from undertow.risk import Threat
 
 __all__ = ["Conducted", "Job", "conduct", "draw_curve", "job_record", "write_report"]
 
@@ -29,6 +39,8 @@ class Job:
     subject: Any
     claim: Claim
     name: str
+    title: str = ""
+    version: str = ""
     local: bool = False
     trials: int | None = None
     confidence: float = 0.99
@@ -38,7 +50,10 @@ class Job:
     pairs: Any = "auto"
     reader: Any = None
     score: Any = None
+    threat: Threat | None = None
     baseline: bool = False
+    stop_early: bool = False
+    command: str = ""
 
     @property
     def size(self) -> int:
@@ -46,31 +61,49 @@ class Job:
         inputs = getattr(self.subject, "inputs", None)
         return int(self.subject.categories) if inputs is None else len(inputs)
 
+    @property
+    def about(self) -> str:
+        """What is audited, in words."""
+        return self.title or self.name
+
+    @property
+    def attacker(self) -> str:
+        """The threat in words; none if it is the usual one."""
+        if self.threat is None:
+            return ""
+        masses = self.threat.prior.pmf
+        even = masses.max() == masses.min()
+        return self.threat.summary + ("" if even else ", under a given prior")
+
     def run(self, progress: Any = None) -> AuditResult:
         """Run it."""
-        common = {
+        common: dict[str, Any] = {
+            "trials": self.trials,
             "confidence": self.confidence,
             "seed": self.seed,
-            "workers": self.workers,
-            "checkpoint": self.checkpoint,
-            "progress": progress,
         }
-        if not self.local:
-            return audit_pair(
-                self.subject,
-                self.claim,
-                pairs=self.pairs,
-                trials=self.trials,
-                score=self.score,
-                **common,
+        if self.local:
+            return self._run_local(common, progress)
+        common |= {"pairs": self.pairs, "score": self.score, "progress": progress}
+        if self.stop_early:
+            return audit_pair_until_refuted(self.subject, self.claim, **common)
+        common |= {"workers": self.workers, "checkpoint": self.checkpoint}
+        return audit_pair(self.subject, self.claim, **common)
+
+    def _run_local(self, common: dict[str, Any], progress: Any) -> AuditResult:
+        common |= {"reader": self.reader}
+        if self.stop_early:
+            return audit_until_refuted(
+                self.subject, self.claim, progress=progress, **common
             )
-        assert self.trials is not None
         return audit_local(
             self.subject,
             self.claim,
-            trials=self.trials,
-            reader=self.reader,
+            threat=self.threat,
             baseline=self.baseline,
+            workers=self.workers,
+            checkpoint=self.checkpoint,
+            progress=progress,
             **common,
         )
 
@@ -83,12 +116,30 @@ class Conducted:
     result: AuditResult
     looks: tuple[Any, ...]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know besides the result."""
+        asked, used = self.job.trials, self.result.trials
+        notes = []
+        recorded = isinstance(self.job.subject, RecordedSubject)
+        if recorded and asked is not None and used < asked - self.job.size:
+            notes.append(
+                f"{asked} trials were asked for and {used} were used: no more were "
+                "recorded of the inputs compared, each of which has an equal share"
+            )
+        if self.job.stop_early:
+            notes.append(
+                f"the run stops as soon as the claim is refuted, here after {used} of "
+                f"at most {asked} trials; the certificate holds at all times"
+            )
+        return tuple(notes)
+
 
 def conduct(job: Job) -> Conducted:
     """Run an audit; what the audited code prints goes to standard error."""
     delta = job.claim.for_replacement().delta
     watch = Watch(job.name, categories=job.size, delta=delta)
-    with watch, printing_aside():
+    with in_option_words(job.claim), watch, printing_aside():
         result = job.run(watch)
     return Conducted(job, result, tuple(watch.looks))
 
@@ -112,36 +163,45 @@ def draw_curve(found: Conducted) -> Curve:
     return repeated_curve(smaller, result)
 
 
-def write_report(path: Path, found: Conducted, *, version: str) -> None:
+def write_report(path: Path, found: Conducted) -> None:
     """Write the report of an audit as HTML or Markdown, by the ending of `path`."""
-    facts = _facts(found.job)
     with working("certifying fewer trials, for the picture"):
         curve = draw_curve(found)
-    report = AuditReport(found.result, facts, version, curve)
+    report = AuditReport(
+        found.result,
+        _facts(found),
+        found.job.version,
+        curve,
+        title=found.job.about,
+        date=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        command=found.job.command,
+    )
     whole = report.html() if path.suffix.lower() == ".html" else report.markdown()
     write_whole(path, whole)
 
 
-def _facts(job: Job) -> tuple[tuple[str, str], ...]:
+def _facts(found: Conducted) -> tuple[tuple[str, str], ...]:
     """Return what was run, for a person who wants to run it again."""
+    job = found.job
     listed = getattr(job.subject, "inputs", range(job.size))
     numbered = isinstance(listed, range)
     shown = f"0 to {job.size - 1}" if numbered else shortened(repr(list(listed)))
     facts = [
-        ("audited", job.name),
+        ("audited", found.result.subject),
         ("by", "local audit" if job.local else "event on a pair of inputs"),
         ("inputs", f"{job.size}: {shown}"),
     ]
+    if job.attacker:
+        facts.append(("threat", job.attacker))
     if job.pairs != "auto":
         facts.append(("pairs of neighbours", shortened(repr(list(job.pairs)))))
-    return (*facts, ("workers", str(job.workers)))
+    facts.append(("workers", str(job.workers)))
+    return (*facts, *(("note", note) for note in found.notes))
 
 
-def job_record(
-    result: AuditResult, *, version: str, report: Path | None
-) -> dict[str, Any]:
+def job_record(found: Conducted, *, report: Path | None) -> dict[str, Any]:
     """Return the JSON record of an audit, its keys fixed."""
-    record = result.to_dict()
+    record, job = found.result.to_dict(), found.job
     first = (
         "advantage",
         "epsilon_estimate",
@@ -155,12 +215,15 @@ def job_record(
     return {
         **{key: record[key] for key in first},
         "baseline": {"ldp_auditor": record["baseline"]},
-        "statement": verdict_sentence(result),
+        "statement": verdict_sentence(found.result),
+        "title": job.about,
         **{
             key: value
             for key, value in record.items()
             if key not in (*first, "baseline")
         },
-        "version": version,
+        "threat": job.attacker or None,
+        "notes": list(found.notes),
+        "version": job.version,
         "report": None if report is None else str(report),
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -11,7 +10,17 @@ from rich.text import Text
 
 from undertow.audit import AuditResult
 from undertow.audit.faults import Fault
-from undertow.report.audit import claim_words, shown_certificate, verdict_sentence
+from undertow.report.audit_words import (
+    METHOD_HEADINGS,
+    SYMBOLS,
+    claim_words,
+    inversion_row,
+    method_rows,
+    power_rows,
+    shown_certificate,
+    shown_number,
+    verdict_sentence,
+)
 from undertow.report.page import shown_down
 
 __all__ = ["print_audit", "print_faults"]
@@ -24,31 +33,51 @@ _NOTES = (
 )
 
 
-def print_audit(result: AuditResult) -> None:
-    """Print a verdict, its numbers and what was tried."""
+def print_audit(
+    result: AuditResult, *, title: str, threat: str = "", notes: Sequence[str] = ()
+) -> None:
+    """Print a verdict, its numbers and what was tried.
+
+    Parameters
+    ----------
+    result : AuditResult
+        What came out.
+    title : str
+        What was audited, in words.
+    threat : str, optional
+        What the attacker knows and wants, if it was given.
+    notes : sequence of str, optional
+        What else a reader should know.
+    """
     console = Console()
     _line(console, verdict_sentence(result))
     if result.witness is not None:
         _line(console, f"witness: {result.witness.summary[:_LONGEST]}")
     console.print()
     table = Table(show_edge=False, pad_edge=False, show_header=False)
-    for name, value in _numbers(result):
+    about = [("threat", threat)] if threat else []
+    for name, value in (("audited", title), *about, *_numbers(result)):
         table.add_row(name, Text(value))
     console.print(table)
     console.print()
     console.print(_methods(result))
     console.print()
-    for note in _NOTES:
+    for note in (*_NOTES, *notes):
         _line(console, f"note: {note}")
 
 
 def _numbers(result: AuditResult) -> list[tuple[str, str]]:
-    symbol = "ε" if result.claim.parameter == "epsilon" else "μ"
+    symbol = SYMBOLS[result.parameter]
     rows = [
-        ("audited", result.subject),
         ("claim", claim_words(result.claim)),
         (f"certified {symbol}", shown_certificate(result)),
-        ("estimate of ε", _number(result.epsilon_estimate)),
+        (f"estimate of {symbol}", shown_number(result.estimate)),
+    ]
+    if result.parameter == "mu":
+        rows.append(("certified ε at δ = 0", shown_down(result.epsilon_certified)))
+    if result.inversion is not None:
+        rows.append(inversion_row(result.inversion))
+    rows += [
         ("trials", str(result.trials)),
         ("seed", "none" if result.seed is None else str(result.seed)),
     ]
@@ -57,43 +86,34 @@ def _numbers(result: AuditResult) -> list[tuple[str, str]]:
         shown = f"{seen.value:.4g} (from {seen.low:.4g} to {seen.high:.4g})"
         rows.append(("advantage", shown))
     if result.baseline is not None:
-        rows.append(("LDP-Auditor", _number(result.baseline.get("epsilon"))))
-    if "detectable" in result.power:
-        level = _number(result.power["detectable"])
-        rows.append(("refuted from an estimate of", level))
-    return rows
+        rows.append(("LDP-Auditor", shown_number(result.baseline.get("epsilon"))))
+    return [*rows, *power_rows(result)]
 
 
 def _methods(result: AuditResult) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("method", "certified", "estimate", "trials", "decides"):
+    for heading in METHOD_HEADINGS:
         table.add_column(heading, overflow="fold")
-    for row in result.methods:
-        table.add_row(
-            Text(row.name),
-            shown_down(row.certified),
-            _number(row.estimate),
-            str(row.trials),
-            "yes" if row.decides else "no",
-        )
+    for row in method_rows(result):
+        table.add_row(*map(Text, row))
     return table
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
     """Print the bug fixtures: what is wrong, what is claimed, what is true."""
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("fault", "claim", "true", "what is wrong"):
+    for heading in ("fault", "claim", "true", "trials", "what is wrong"):
         table.add_column(heading, overflow="fold")
     for fault in faults:
-        level = fault.claim.for_replacement().level
-        table.add_row(fault.name, f"{level:.4g}", _number(fault.level), Text(fault.bug))
+        symbol = SYMBOLS[fault.claim.parameter]
+        table.add_row(
+            fault.name,
+            f"{symbol} = {fault.claim.for_replacement().level:.4g}",
+            f"{symbol} = {shown_number(fault.level)}",
+            str(fault.trials),
+            Text(fault.bug),
+        )
     Console().print(table)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    return "∞" if math.isinf(value) else f"{value:.4f}"
 
 
 def _line(console: Console, text: str) -> None:

@@ -2,5 +2,6 @@
 
 from undertow.report.audit import AuditReport, verdict_sentence
 from undertow.report.page import write_whole
+from undertow.report.release import ReleaseReport
 
-__all__ = ["AuditReport", "verdict_sentence", "write_whole"]
+__all__ = ["AuditReport", "ReleaseReport", "verdict_sentence", "write_whole"]

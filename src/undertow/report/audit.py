@@ -10,14 +10,28 @@ import numpy as np
 import scipy
 
 from undertow._version import __version__
-from undertow.audit import AuditResult, Claim
+from undertow.audit import AuditResult
 from undertow.audit.curve import Curve
+from undertow.report.audit_words import (
+    METHOD_HEADINGS,
+    SYMBOLS,
+    claim_words,
+    glossary,
+    inversion_row,
+    method_rows,
+    power_rows,
+    shown_certificate,
+    shown_number,
+    verdict_sentence,
+)
 from undertow.report.page import (
     html_list,
     html_page,
     html_table,
+    html_terms,
     markdown_list,
     markdown_table,
+    markdown_terms,
     markdown_text,
     shown_down,
 )
@@ -35,16 +49,9 @@ _LIMITS = (
     "neighbours: both are taken on trust.",
     "That a point estimate is the truth. It may exceed it; no verdict rests on it.",
 )
-_POWER = {
-    "trials_needed": "trials needed to refute it at all",
-    "ceiling": "largest certificate of so many trials",
-    "detectable": "estimate from which it would be refuted",
-}
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "mu": "μ"}
 _POINTWISE = "Each point holds by itself, not all of them at once."
 # Characters of a witness that are shown; its inputs may be whole data sets.
 _LONGEST = 400
-_METHODS = ("method", "certified", "estimate", "trials", "decides")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +68,16 @@ class AuditReport:
         Of what was audited, if known.
     curve : Curve, optional
         Certificates as the trials double, for the picture.
+    title : str, optional
+        What was audited, in words; by default as the result calls it.
+    date : str, optional
+        When it was run.
+    command : str, optional
+        The command line that ran it, without private values.
 
     Examples
     --------
+    >>> from undertow.audit import Claim
     >>> result = AuditResult("code", Claim.pure(1), 1.2, confidence=0.99, trials=1000,
     ...                      epsilon_certified=1.2)
     >>> print(AuditReport(result, (("function", "m:f"),)).markdown().splitlines()[0])
@@ -74,73 +88,84 @@ class AuditReport:
     run: Facts = ()
     version: str = ""
     curve: Curve | None = None
+    title: str = ""
+    date: str = ""
+    command: str = ""
 
     def html(self) -> str:
         """Return the page as self-contained HTML."""
-        bad = " bad" if self.result.violated else ""
-        sentence = html.escape(verdict_sentence(self.result))
-        body = [f'<p class="verdict{bad}">{sentence}</p>']
+        found, bad = self.result, " bad" if self.result.violated else ""
+        body = [
+            f'<p class="lead">{html.escape(self._lead())}</p>',
+            f'<p class="verdict{bad}">{html.escape(verdict_sentence(found))}</p>',
+        ]
         if self.curve is not None:
-            body += _html_figure(self.result, self.curve)
+            body += _html_figure(found, self.curve)
         body += ["<h2>Numbers</h2>", html_table(self._numbers())]
-        if self.result.methods:
-            body.append(html_table(self._methods(), header=_METHODS))
-        body += ["<h2>What was run</h2>", html_table((*self.run, *self._versions()))]
+        if found.methods:
+            beside = [k for k, row in enumerate(found.methods) if not row.decides]
+            rows = method_rows(found)
+            body.append("<h2>Methods</h2>")
+            body.append(html_table(rows, header=METHOD_HEADINGS, aside=beside))
+        body += ["<h2>What was run</h2>", html_table(self._facts())]
         body += ["<h2>What an audit cannot show</h2>", html_list(_LIMITS)]
+        body += ["<h2>What the words mean</h2>", html_terms(glossary(found))]
         return html_page(self._title(), body)
 
     def markdown(self) -> str:
         """Return the page as Markdown; the picture is a sentence and a table."""
+        found = self.result
         parts = [
             f"# {markdown_text(self._title())}",
-            f"**{markdown_text(verdict_sentence(self.result))}**",
+            markdown_text(self._lead()),
+            f"**{markdown_text(verdict_sentence(found))}**",
             "## Numbers",
             markdown_table(self._numbers(), header=("quantity", "value")),
         ]
-        if self.result.methods:
-            parts.append(markdown_table(self._methods(), header=_METHODS))
+        if found.methods:
+            rows = method_rows(found)
+            parts += ["## Methods", markdown_table(rows, header=METHOD_HEADINGS)]
         if self.curve is not None:
-            parts += _markdown_figure(self.result, self.curve)
-        facts = (*self.run, *self._versions())
-        parts += ["## What was run", markdown_table(facts, header=("what", "value"))]
+            parts += _markdown_figure(found, self.curve)
+        facts = markdown_table(self._facts(), header=("what", "value"))
+        parts += ["## What was run", facts]
         parts += ["## What an audit cannot show", markdown_list(_LIMITS)]
+        parts += ["## What the words mean", markdown_terms(glossary(found))]
         return "\n\n".join(parts) + "\n"
 
     def _title(self) -> str:
-        return f"Audit of {self.result.subject}"
+        return f"Audit of {self.title or self.result.subject}"
+
+    def _lead(self) -> str:
+        made = f"Made by undertow {__version__}"
+        return f"{made} on {self.date}." if self.date else f"{made}."
 
     def _numbers(self) -> Facts:
         found = self.result
-        name = _SYMBOLS[found.claim.parameter]
-        seed = "none: the runs cannot be repeated" if found.seed is None else found.seed
-        return (
+        name = SYMBOLS[found.parameter]
+        rows = [
             ("claim", claim_words(found.claim)),
             ("verdict", found.verdict),
             (f"certified {name}", shown_certificate(found)),
             ("confidence", f"{found.confidence:g}"),
-            ("estimate of ε, no evidence", _number(found.epsilon_estimate)),
-            ("trials", str(found.trials)),
-            ("seed", str(seed)),
-            *_evidence(found),
-            *((_POWER.get(k, k), _number(x)) for k, x in found.power.items()),
-        )
-
-    def _methods(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                method.name,
-                shown_down(method.certified),
-                _number(method.estimate),
-                str(method.trials),
-                "yes" if method.decides else "no",
-            )
-            for method in self.result.methods
+            (f"estimate of {name}, no evidence", shown_number(found.estimate)),
         ]
+        if found.parameter == "mu":
+            rows.append(("certified ε at δ = 0", shown_down(found.epsilon_certified)))
+        if found.inversion is not None:
+            rows.append(inversion_row(found.inversion))
+        return (*rows, ("trials", str(found.trials)), *_evidence(found))
 
-    def _versions(self) -> Facts:
-        known = (("version of what was audited", self.version),) if self.version else ()
+    def _facts(self) -> Facts:
+        seed = self.result.seed
+        repeated = "none: the runs cannot be repeated" if seed is None else str(seed)
+        given = (("command", self.command), ("date", self.date))
+        audited = ("version of what was audited", self.version)
         return (
-            *known,
+            *(row for row in given if row[1]),
+            *self.run,
+            ("seed", repeated),
+            *(row for row in (audited,) if row[1]),
             ("undertow", __version__),
             ("Python", platform.python_version()),
             ("numpy", np.__version__),
@@ -148,70 +173,18 @@ class AuditReport:
         )
 
 
-def verdict_sentence(result: AuditResult) -> str:
-    """Say the verdict in one sentence, with all that it rests on.
-
-    Examples
-    --------
-    >>> print(verdict_sentence(AuditResult("code", Claim.pure(1), 1.20009,
-    ...     confidence=0.99, trials=1000, epsilon_certified=1.20009)))
-    The claim is violated: ε is at least 1.2 with confidence 0.99, above the claimed 1.
-    """
-    claim, tested = result.claim, result.claim.for_replacement()
-    symbol = _SYMBOLS[claim.parameter]
-    if tested.delta:
-        symbol += f" at δ = {tested.delta:g}"
-    said = f"the claimed {claim.level:.10g}"
-    if claim.adjacency == "add-remove":
-        said = f"{tested.level:.10g}, which {said} is for replacing a record"
-    certificate = f"{shown_certificate(result)} with confidence {result.confidence:g}"
-    if result.violated:
-        return (
-            f"The claim is violated: {symbol} is at least {certificate}, above {said}."
-        )
-    return (
-        f"The claim is not refuted: {result.trials} trials certify {symbol} of at "
-        f"least {certificate}, not above {said}; this does not prove it."
-    )
-
-
-def claim_words(claim: Claim) -> str:
-    """Write a claim the way people do.
-
-    Examples
-    --------
-    >>> print(claim_words(Claim.approx(1, 1e-6)))
-    ε = 1, δ = 1e-06 (replace)
-    """
-    values = {k: v for k, v in claim.loss.to_dict().items() if k in _SYMBOLS}
-    parts = (f"{_SYMBOLS[name]} = {value:.10g}" for name, value in values.items())
-    return f"{', '.join(parts)} ({claim.adjacency})"
-
-
-def shown_certificate(result: AuditResult) -> str:
-    """Return the certificate cut down to four decimals, or whole if that hides it."""
-    cut = shown_down(result.certified)
-    level = result.claim.for_replacement().level
-    hidden = result.violated and float(cut) <= level
-    return repr(result.certified) if hidden else cut
-
-
 def _evidence(found: AuditResult) -> Facts:
     rows = []
     if found.advantage is not None:
         seen = found.advantage
-        shown = f"{seen.value:.6g}, between {seen.low:.6g} and {seen.high:.6g}"
+        shown = f"{seen.value:.4g}, between {seen.low:.4g} and {seen.high:.4g}"
         rows.append(("advantage of the attack", shown))
     if found.witness is not None:
         rows.append(("witness", found.witness.summary[:_LONGEST]))
     if found.baseline is not None:
-        level = _number(found.baseline.get("epsilon"))
+        level = shown_number(found.baseline.get("epsilon"))
         rows.append(("LDP-Auditor, for comparison", level))
-    return tuple(rows)
-
-
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.10g}"
+    return (*rows, *power_rows(found))
 
 
 def _points(curve: Curve) -> list[tuple[str, str]]:

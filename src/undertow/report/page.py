@@ -11,7 +11,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 
@@ -22,8 +22,10 @@ __all__ = [
     "html_list",
     "html_page",
     "html_table",
+    "html_terms",
     "markdown_list",
     "markdown_table",
+    "markdown_terms",
     "markdown_text",
     "shown_down",
     "write_whole",
@@ -50,12 +52,18 @@ h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--line); }
-svg { display: block; width: 100%; height: auto; }
+th, thead ~ tbody td { overflow-wrap: normal; }
+svg { display: block; width: 100%; max-width: 36rem; height: auto; }
 svg text { fill: var(--ink); font: 15px system-ui, sans-serif; }
 .axis { stroke: var(--line); } .claim { stroke: var(--ink); stroke-dasharray: 6 4; }
 .certified { stroke: var(--mark); fill: none; stroke-width: 2; }
 .point { fill: var(--mark); }
 figure { margin: 0; } figcaption { font-size: .9rem; }
+.lead { margin-top: 0; font-size: .9rem; } tr.aside { opacity: .7; }
+dl { font-size: .9rem; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 1rem; }
+@media (min-width: 40rem) { dl { display: grid; gap: .3rem 1rem;
+  grid-template-columns: minmax(8rem, max-content) 1fr; } dd { margin: 0; } }
+@media print { body { max-width: none; padding: 0; font-size: .85rem; } }
 """
 # What Markdown reads as more than a character.
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
@@ -96,20 +104,24 @@ def html_page(title: str, body: Sequence[str]) -> str:
     )
 
 
-def html_table(rows: Rows, *, header: Sequence[str] = ()) -> str:
+def html_table(
+    rows: Rows, *, header: Sequence[str] = (), aside: Collection[int] = ()
+) -> str:
     """Return a table that scrolls sideways on a narrow screen.
 
-    Without a header the first cell of each row is its heading.
+    Without a header the first cell of each row is its heading. The rows of the numbers
+    `aside` are shown weaker.
     """
     lines = []
     if header:
         cells = "".join(f'<th scope="col">{html.escape(x)}</th>' for x in header)
         lines.append(f"<thead><tr>{cells}</tr></thead>")
-    for first, *rest in rows:
+    for number, (first, *rest) in enumerate(rows):
         lead = html.escape(first)
         opening = f"<td>{lead}</td>" if header else f'<th scope="row">{lead}</th>'
         cells = "".join(f"<td>{html.escape(text)}</td>" for text in rest)
-        lines.append(f"<tr>{opening}{cells}</tr>")
+        kind = ' class="aside"' if number in aside else ""
+        lines.append(f"<tr{kind}>{opening}{cells}</tr>")
     return '<div class="wide"><table>\n' + "\n".join(lines) + "\n</table></div>"
 
 
@@ -117,6 +129,15 @@ def html_list(items: Sequence[str]) -> str:
     """Return a list of sentences."""
     lines = "\n".join(f"<li>{html.escape(item)}</li>" for item in items)
     return f"<ul>\n{lines}\n</ul>"
+
+
+def html_terms(terms: Rows) -> str:
+    """Return terms, each with its meaning."""
+    lines = "\n".join(
+        f"<dt>{html.escape(term)}</dt>\n<dd>{html.escape(meaning)}</dd>"
+        for term, meaning in terms
+    )
+    return f"<dl>\n{lines}\n</dl>"
 
 
 def markdown_text(text: str) -> str:
@@ -142,6 +163,14 @@ def markdown_table(rows: Rows, *, header: Sequence[str]) -> str:
 def markdown_list(items: Sequence[str]) -> str:
     """Return a list of sentences."""
     return "\n".join(f"- {markdown_text(item)}" for item in items)
+
+
+def markdown_terms(terms: Rows) -> str:
+    """Return terms, each with its meaning, as a list."""
+    return "\n".join(
+        f"- **{markdown_text(term)}**: {markdown_text(meaning)}"
+        for term, meaning in terms
+    )
 
 
 def write_whole(path: Path, text: str) -> None:

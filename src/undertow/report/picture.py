@@ -11,8 +11,10 @@ from undertow.report.page import shown_down
 
 __all__ = ["curve_picture", "curve_words"]
 
-_WIDTH, _HEIGHT = 480, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 32, 52
+_WIDTH, _HEIGHT = 480, 320
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 54, 52
+# Heights of the name of the axis and of the legend, and where its second part starts.
+_NAME, _LEGEND, _SECOND = 16, 38, 264
 _SYMBOLS = {"epsilon": "ε", "mu": "μ"}
 
 
@@ -63,34 +65,42 @@ class _Frame:
         parts = [
             _line("axis", (_LEFT, floor), (end, floor)),
             _line("axis", (_LEFT, _TOP), (_LEFT, floor)),
-            _text((_LEFT, 18), f"privacy parameter {self.symbol}"),
+            _text((_LEFT, _NAME), f"privacy parameter {self.symbol}"),
             _text((end, _HEIGHT - 10), "trials (log scale)", anchor="end"),
         ]
         step = _step(self.top)
         for k in range(math.floor(self.top / step) + 1):
             shown = _text((_LEFT - 8, self.y(k * step) + 4), f"{k * step:g}", "end")
             parts.append(shown)
-        for trials in sorted({self.points[0][0], self.points[-1][0]}):
-            shown = _text((self.x(trials), floor + 18), f"{trials:,}", "middle")
-            parts.append(shown)
-        return parts
+        first, last = self.points[0][0], self.points[-1][0]
+        parts.append(_text((end, floor + 18), f"{last:,}", "end"))
+        if first != last:
+            parts.append(_text((_LEFT, floor + 18), f"{first:,}"))
+        return [*parts, *(self._tick(trials, floor) for trials, _ in self.points)]
+
+    def _tick(self, trials: int, floor: float) -> str:
+        return _line("axis", (self.x(trials), floor), (self.x(trials), floor + 4))
 
     def claim(self) -> list[str]:
         height, end = self.y(self.level), _WIDTH - _RIGHT
         words = f"claimed {self.symbol} = {self.level:g}"
         return [
             _line("claim", (_LEFT, height), (end, height)),
-            _text((_LEFT + 8, height - 6), words),
+            _line("claim", (_SECOND, _LEGEND - 5), (_SECOND + 24, _LEGEND - 5)),
+            _text((_SECOND + 32, _LEGEND), words),
         ]
 
     def certified(self) -> list[str]:
         places = [(self.x(n), self.y(value)) for n, value in self.points]
         path = " ".join(f"{x},{y}" for x, y in places)
         dots = [f'<circle class="point" cx="{x}" cy="{y}" r="4"/>' for x, y in places]
-        x, y = places[-1]
-        below = y + 20 if y + 24 < self.y(0.0) else y - 10
-        label = _text((x, below), f"certified {shown_down(self.points[-1][1])}", "end")
-        return [f'<polyline class="certified" points="{path}"/>', *dots, label]
+        words = f"certified {shown_down(self.points[-1][1])}"
+        return [
+            f'<polyline class="certified" points="{path}"/>',
+            *dots,
+            _line("certified", (_LEFT, _LEGEND - 5), (_LEFT + 24, _LEGEND - 5)),
+            _text((_LEFT + 32, _LEGEND), words),
+        ]
 
 
 def _step(top: float) -> float:

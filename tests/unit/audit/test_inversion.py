@@ -100,6 +100,37 @@ def test_a_non_monotone_success_has_several_levels_and_the_smallest_is_given():
     assert fit.high > after
 
 
+@pytest.mark.parametrize(
+    ("family", "shape", "success"),
+    [
+        ("ss", 2, lambda level: subset_success(20, level, subset=2)),
+        ("olh", 7, lambda level: hashing_success(20, level, buckets=7)),
+    ],
+)
+def test_sizes_that_do_not_follow_the_rule_are_inverted_as_they_are(
+    family, shape, success
+):
+    for level in (0.5, 2.0, 5.0):
+        hits = round(MILLION * success(level))
+        fit = estimate_level(family, hits, MILLION, categories=20, shape=shape)
+        assert fit.value == pytest.approx(level, abs=0.01)
+        assert fit.low < level < fit.high
+        assert fit.status == "interior"
+
+
+@pytest.mark.parametrize(
+    ("family", "shape", "said"),
+    [
+        ("grr", 2, "shape must be left out for grr"),
+        ("ss", 20, "shape must be below the 20 categories"),
+        ("olh", 1, "shape must be a whole number of at least 2"),
+    ],
+)
+def test_sizes_are_checked(family, shape, said):
+    with pytest.raises(ValueError, match=said):
+        estimate_level(family, 10, 100, categories=20, shape=shape)
+
+
 def test_blind_guessing_is_level_zero():
     fit = estimate_level("grr", 90, 1000, categories=10)
     assert (fit.value, fit.low, fit.status) == (0.0, 0.0, "blind")

@@ -36,6 +36,9 @@ def test_the_result_is_that_of_the_estimate():
     assert found.seed == 4
     assert found.trials > 4 * 5000 - 4 * direct.tried
     assert "tells" in found.witness.summary
+    assert found.power["can_refute"] is True
+    assert isinstance(found.power["trials_needed"], int)
+    assert found.methods[0].ceiling == found.power["ceiling"]
     assert found.witness.details["pair"] == direct.pair
 
 

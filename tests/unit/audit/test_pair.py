@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import functools
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -122,6 +124,22 @@ def test_the_same_seed_gives_the_same_result_with_any_workers():
     one = audit_pair(subject, claim, seed=5)
     assert one == audit_pair(subject, claim, seed=5, workers=2)
     assert one != audit_pair(subject, claim, seed=6)
+
+
+def ends_other_processes(values, rng, *, home):
+    if os.getpid() != home:
+        os._exit(3)
+    return shifted(values, rng)
+
+
+@pytest.mark.extra
+def test_a_function_that_ends_a_worker_ends_the_audit_with_one_sentence():
+    pytest.importorskip("joblib")
+    function = functools.partial(ends_other_processes, home=os.getpid())
+    subject = vectorised(function, [0.0, 1.0], name="f")
+    with pytest.raises(AuditError, match="f must not end its process") as caught:
+        audit_pair(subject, Claim.pure(1), seed=5, workers=2)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_interrupted_audit_resumes_to_the_same_result(tmp_path):
@@ -308,3 +326,15 @@ def test_a_hanging_function_ends_an_audit():
     subject = CallableSubject(hang, [0, 1], time_limit=0.2)
     with pytest.raises(AuditError, match=r"hang must finish a batch within 0.2 s"):
         audit_pair(subject, Claim.pure(1))
+
+
+def test_several_scores_are_tried_together():
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
+    found = audit_pair(
+        subject, Claim.pure(1), trials=4000, seed=1, score=("bits", np.abs)
+    )
+    assert found.verdict == "not refuted"
+    with pytest.raises(
+        ValueError, match="score must be 'learned', 'bits'"
+    ):
+        audit_pair(subject, Claim.pure(1), trials=4000, seed=1, score=("bits", "else"))

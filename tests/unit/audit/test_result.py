@@ -9,6 +9,7 @@ import pickle
 import pytest
 
 from undertow.audit.claim import Claim
+from undertow.audit.inversion import Inversion
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.privacy.result import Estimate, Witness
 
@@ -63,7 +64,8 @@ def full():
         1.5,
         epsilon_estimate=math.inf,
         advantage=Estimate(0.1, 0.05, 0.15, 0.99, 1000),
-        methods=(MethodResult("pairs", 1.6, 1.5, 950, decides=True),),
+        methods=(MethodResult("pairs", 1.6, 1.5, 950, decides=True, ceiling=9.0),),
+        inversion=Inversion("oue", math.inf, 9.0, math.inf, "saturated"),
         witness=Witness("event", "the report supports [0]", {"hits": 3}),
         power={"ceiling": 9.0},
         baseline={"epsilon": 0.4},
@@ -79,6 +81,42 @@ def test_a_result_is_plain_json_and_shows_itself():
     assert "violated" in full().__rich__()
     assert r"\[0]" in full().__rich__()
     assert "<td>violated</td>" in full()._repr_html_()
+
+
+def test_the_estimate_is_in_the_parameter_of_the_claim():
+    pure = result(0.5, epsilon_estimate=0.7)
+    assert (pure.parameter, pure.estimate) == ("epsilon", 0.7)
+    gaussian = result(0.5, Claim.gaussian(1), epsilon_estimate=0.7, estimate=0.6)
+    assert (gaussian.parameter, gaussian.estimate) == ("mu", 0.6)
+    assert gaussian.to_dict()["parameter"] == "mu"
+    unknown = result(0.5, Claim.gaussian(1), epsilon_estimate=0.7)
+    assert unknown.estimate is None  # an epsilon is no mu
+    with pytest.raises(ValueError, match="estimate must be a number, got nan"):
+        result(0.5, estimate=math.nan)
+    with pytest.raises(TypeError, match="parameter"):
+        result(0.5, parameter="mu")
+
+
+def test_the_keys_of_the_json_contract_are_there():
+    told = full().to_dict()
+    for key in (
+        "advantage",
+        "epsilon_estimate",
+        "epsilon_certified",
+        "confidence",
+        "claim",
+        "verdict",
+        "trials",
+        "seed",
+        "baseline",
+        "inversion",
+        "estimate",
+        "parameter",
+    ):
+        assert key in told
+    assert told["inversion"]["status"] == "saturated"
+    assert told["methods"][0]["ceiling"] == 9.0
+    assert "status = saturated" in full().__rich__()
 
 
 def test_a_result_survives_pickling():

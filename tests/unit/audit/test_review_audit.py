@@ -413,15 +413,18 @@ def test_what_a_stopped_audit_could_detect_follows_its_own_limits():
     assert stopped["trials_needed"] > plain["trials_needed"]
 
 
-def test_estimates_of_a_gaussian_claim_are_of_epsilon_throughout():
+def test_estimates_of_a_gaussian_claim_are_of_mu_and_epsilon_is_kept_apart():
     subject = CallableSubject(
         lambda v, rng: v + rng.normal(size=len(v)), [0.0, 1.0], vectorised=True
     )
     found = audit_pair(subject, Claim.gaussian(1), trials=4000, seed=1)
-    assert found.methods[0].estimate == found.epsilon_estimate
-    assert found.power["detectable"] > found.epsilon_estimate
+    assert found.parameter == found.methods[0].parameter == "mu"
+    assert found.methods[0].estimate == found.estimate != found.epsilon_estimate
+    assert found.estimate == pytest.approx(1.0, abs=0.15)
+    assert found.power["detectable"] > found.estimate > found.certified
     beyond = audit_pair(subject, Claim.gaussian(5), trials=4000, seed=1)
     assert beyond.power["detectable"] == math.inf
+    assert beyond.power["can_refute"] is False
     assert json.loads(json.dumps(beyond.to_dict()))["power"]["detectable"] == "inf"
 
 

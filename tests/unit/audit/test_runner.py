@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from undertow.audit import _checkpoint
 from undertow.audit.runner import run_chunks
 from undertow.audit.subjects import AuditError
 
@@ -25,6 +26,10 @@ def tally(seed, index):
 
 def plain(counts):
     return {name: array.tolist() for name, array in counts.items()}
+
+
+def chunks_done(path):
+    return json.loads(path.read_text())["sections"]["counts"]["state"]["done"]
 
 
 def run(work=tally, *, chunks=11, seed=3, fingerprint="job", **options):
@@ -52,20 +57,35 @@ def test_another_seed_gives_other_counts():
 def test_progress_ends_with_all_chunks_and_the_result():
     seen = []
     counts = run(progress=lambda done, total, c: seen.append((done, total, plain(c))))
-    assert [done for done, _, _ in seen] == [4, 8, 11]
+    assert [done for done, _, _ in seen] == list(range(1, 12))
     assert seen[-1] == (11, 11, plain(counts))
+
+
+@pytest.mark.parametrize(
+    "workers", [1, pytest.param(2, marks=pytest.mark.extra)], ids=["one", "two"]
+)
+def test_progress_of_a_long_run_is_told_at_the_same_chunks_whatever_the_workers(
+    workers,
+):
+    if workers > 1:
+        pytest.importorskip("joblib")
+    seen = []
+    run(chunks=300, workers=workers, progress=lambda done, *_: seen.append(done))
+    step = 3  # of 128 parts
+    assert seen == sorted({1, 2, 4, 8, 16, 32, 64, 128, 256, *range(3, 301, step)})
 
 
 def test_an_interrupted_run_resumes_to_the_same_counts(tmp_path):
     path = tmp_path / "state.json"
 
-    def stop(done, total, counts):
-        if done >= 4:
+    def stop(seed, index):
+        if index == 4:
             raise KeyboardInterrupt
+        return tally(seed, index)
 
     with pytest.raises(KeyboardInterrupt):
-        run(checkpoint=path, progress=stop)
-    assert len(json.loads(path.read_text())["done"]) == 4
+        run(stop, checkpoint=path)
+    assert chunks_done(path) == 4  # nothing of what was done is lost
     calls = []
 
     def counting(seed, index):
@@ -88,6 +108,120 @@ def test_the_checkpoint_is_for_its_owner_alone_and_leaves_no_litter(tmp_path):
     run(checkpoint=path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [p.name for p in tmp_path.iterdir()] == ["state.json"]
+
+
+class Clock:
+    """Seconds that pass only when told."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+def test_a_checkpoint_is_written_every_second_of_work_and_at_the_end(
+    tmp_path, monkeypatch
+):
+    path, clock, seen = tmp_path / "state.json", Clock(), []
+    monkeypatch.setattr(_checkpoint, "time", clock)
+
+    def work(seed, index):
+        seen.append(chunks_done(path) if path.exists() else 0)
+        clock.now += 0.4
+        return tally(seed, index)
+
+    run(work, checkpoint=path)
+    # Three chunks of 0.4 s are more than a second.
+    assert seen == [0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9]
+    assert chunks_done(path) == 11
+
+
+def test_slow_writes_are_made_less_often(tmp_path, monkeypatch):
+    path, clock, writes = tmp_path / "state.json", Clock(), []
+    monkeypatch.setattr(_checkpoint, "time", clock)
+    replace = _checkpoint._replace
+
+    def slow(place, text):
+        writes.append(clock.now)
+        clock.now += 0.5
+        replace(place, text)
+
+    def work(seed, index):
+        clock.now += 1.0
+        return tally(seed, index)
+
+    monkeypatch.setattr(_checkpoint, "_replace", slow)
+    run(work, checkpoint=path, chunks=30)
+    # A write of half a second waits for ten seconds of work.
+    assert len(writes) == 4
+    assert chunks_done(path) == 30
+
+
+def test_the_size_of_a_checkpoint_does_not_grow_with_the_chunks(tmp_path):
+    few, many = tmp_path / "few.json", tmp_path / "many.json"
+    run(checkpoint=few)
+    run(checkpoint=many, chunks=3000)
+    assert many.stat().st_size < few.stat().st_size + 20
+
+
+def test_a_checkpoint_of_the_first_format_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text(
+        '{"format": "undertow audit checkpoint 1", "job": "", "done": [0], '
+        '"counts": {"heads": 3}}'
+    )
+    with pytest.raises(AuditError, match=r"older one; .* or delete it to start again"):
+        run(checkpoint=path)
+
+
+@pytest.mark.parametrize(
+    "state", ['{"done": 12, "counts": {}}', '{"done": 1}', '{"done": "x"}', "[]"]
+)
+def test_a_state_that_was_never_saved_is_refused(tmp_path, state):
+    path = tmp_path / "state.json"
+    run(checkpoint=path)
+    saved = json.loads(path.read_text())
+    saved["sections"]["counts"]["state"] = json.loads(state)
+    path.write_text(json.dumps(saved))
+    with pytest.raises(AuditError, match=r"damaged .*; delete it to start again"):
+        run(checkpoint=path)
+
+
+def ends_its_process(seed, index):
+    os._exit(3)
+
+
+@pytest.mark.extra
+def test_work_that_ends_its_process_ends_a_run_with_one_sentence():
+    pytest.importorskip("joblib")
+    with pytest.raises(AuditError, match="must not end its process") as caught:
+        run(ends_its_process, workers=2)
+    assert "os._exit" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+class Unreadable:
+    """Can be sent to another process, which cannot read it."""
+
+    def __call__(self, seed, index):
+        return {"n": 1}
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+@pytest.mark.extra
+def test_work_that_no_other_process_can_read_is_refused_with_the_way_out():
+    pytest.importorskip("joblib")
+    with pytest.raises(AuditError, match="which another process cannot read, got 2"):
+        run(Unreadable(), workers=2)
+
+
+@pytest.mark.extra
+def test_workers_share_long_runs_in_blocks_and_lose_no_chunk():
+    pytest.importorskip("joblib")
+    assert plain(run(workers=2, chunks=301)) == plain(run(chunks=301))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +266,7 @@ def test_a_killed_run_resumes_to_the_same_counts(tmp_path):
     os.kill(slow.pid, signal.SIGKILL)
     slow.communicate()
     assert slow.returncode == -signal.SIGKILL
-    assert 0 < len(json.loads(path.read_text())["done"]) < 20
+    assert 0 < chunks_done(path) < 20
     resumed, _ = start(path, 0).communicate(timeout=30)
     fresh, _ = start(tmp_path / "fresh.json", 0).communicate(timeout=30)
     assert resumed == fresh != ""

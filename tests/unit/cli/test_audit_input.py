@@ -52,9 +52,25 @@ BAD = [
     ((*GRR, "--checkpoint=no/such/folder/state.json"), "folder that exists"),
     ((*GRR, "--checkpoint=."), "folder that exists"),
     ((*GRR, "--repaired"), "come with --fault"),
-    ((*GRR, "--fault=halved-noise"), "own protocol and claim"),
+    ((*GRR, "--fault=halved-noise"), "got --protocol, --categories, --epsilon"),
     (("ldp", "--fault=typo"), "fault must be"),
-    (("ldp", "--fault=halved-noise", "--adjacency=replace"), "own protocol"),
+    (("ldp", "--fault=halved-noise", "--adjacency=replace"), "got --adjacency"),
+    (("ldp", "--fault=halved-noise", "--aux=full"), "got --aux beside it"),
+    (("ldp", "--fault=halved-noise", "--stop-early", "--baseline"), "--baseline must"),
+    ((*GRR, "--stop-early", "--baseline"), "--baseline must be left out"),
+    ((*GRR, "--stop-early", "--workers=2"), "--workers must be left out"),
+    ((*GRR, "--stop-early", "--checkpoint=x.json"), "--checkpoint must be left out"),
+    ((*GRR, "--trials=2"), "to be able to refute ε = 1, local, got 2"),
+    ((*GRR, "--prior=[1, 2]"), "prior must have one entry for each of the 4"),
+    ((*GRR, "--prior=[1, 2, 3, -4]"), "prior must be non-negative"),
+    ((*GRR, "--prior=@no.json"), "readable file"),
+    ((*GRR, "--prior=often"), "prior must be JSON"),
+    ((*GRR, "--aux=[0, 1]"), "aux must have one label for each of the 4"),
+    ((*GRR, "--aux=much"), "aux must be JSON"),
+    ((*GRR, "--tolerance=-1"), "tolerance must be non-negative"),
+    ((*GRR, "--tolerance=nan"), "tolerance must be non-negative"),
+    ((*GRR, "--loss=[[0]]"), "--loss must come with --tolerance"),
+    ((*GRR, "--loss=[[0, 1], [1, 0]]", "--tolerance=0"), "each of the 4 records"),
     (GAUSS, "got neither"),
     (("callable", "random", "--inputs=[0, 1]", "--claim=1"), "pkg.module:function"),
     (("callable", "a b:c", "--inputs=[0, 1]", "--claim=1"), "pkg.module:function"),
@@ -73,9 +89,12 @@ BAD = [
     ((*GAUSS, "--claim=1", "--pairs=[]"), "pairs must be from 1"),
     ((*GAUSS, "--claim=1", "--pairs=[0]"), "list of pairs"),
     ((*GAUSS, "--claim=1", '--pairs=[["a", 1]]'), "pairs must be a whole number"),
-    ((*GAUSS, "--claim=1", "--time-limit=0"), "time_limit must be"),
+    ((*GAUSS, "--claim=1", "--time-limit=0"), "--time-limit must be positive"),
+    ((*GAUSS, "--claim=1", "--score=eye"), "--score must be one of"),
+    ((*CAT, "--claim=1", "--score=bits"), "--score must be another"),
+    ((*CAT, "--claim=1", "--checkpoint=x.json"), "draw from UNDERTOW_SEED alone and"),
     ((*GAUSS, "--claim=1", "--workers=2"), "workers must be 1"),
-    ((*GAUSS, "--claim=1", "--checkpoint=x.json"), "checkpoint must be None"),
+    ((*GAUSS, "--claim=1", "--checkpoint=x.json"), "--checkpoint must be left out"),
     ((*GAUSS, "--claim=1", "--trials=10"), "trials must"),
     (("callable", "os:getcwd", "--inputs=[0, 1]", "--claim=1"), "must take a value"),
     (("command", "", "--inputs=[0, 1]", "--claim=1"), "must name a program"),
@@ -87,7 +106,7 @@ BAD = [
     ((*CAT, "--claim=1", "--trials=20"), "trials must"),
     (
         ("command", "sleep 9", "--inputs=[0, 1]", "--claim=1", "--time-limit=0.2"),
-        "within 0.2 s",
+        "raise --time-limit",
     ),
 ]
 
@@ -260,6 +279,25 @@ json_values = st.recursive(
     ),
     max_leaves=6,
 )
+
+
+@quick
+@given(json_values, json_values, json_values, numbers)
+def test_no_threat_makes_a_fault(prior, aux, loss, tolerance):
+    words = (*GRR, "--no-baseline", "--trials=99", "--claim=0.5")
+    survives(*words, f"--prior={json.dumps(prior)}", f"--aux={json.dumps(aux)}")
+    survives(*words, f"--tolerance={tolerance!r}", f"--loss={json.dumps(loss)}")
+    survives(*words, f"--tolerance={tolerance!r}", "--stop-early")
+
+
+@quick
+@given(st.lists(st.integers(0, 9), min_size=4, max_size=4), st.floats(0, 4), numbers)
+def test_no_prior_makes_a_fault(counts, tolerance, claim):
+    words = (*GRR, "--no-baseline", "--trials=99", f"--claim={claim!r}")
+    survives(*words, f"--prior={counts}", f"--tolerance={tolerance!r}")
+    survives(*words, f"--prior={counts}", f"--aux={counts}")
+    survives(*words, "--stop-early")
+    survives(*CAT, f"--claim={claim!r}", "--trials=200", "--stop-early")
 
 
 @quick

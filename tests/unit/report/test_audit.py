@@ -31,7 +31,10 @@ def outcome(certified: float = 1.23456, claim: Claim | None = None) -> AuditResu
         epsilon_certified=certified,
         epsilon_estimate=1.4,
         advantage=Estimate(0.2, 0.1, 0.3, 0.99, 2000, 7, "limits"),
-        methods=(MethodResult(EVIL, 1.4, certified, 2000, True),),
+        methods=(
+            MethodResult(EVIL, 1.4, certified, 2000, True, ceiling=5.5),
+            MethodResult("pairs", 0.9, 0.3, 200),
+        ),
         witness=Witness("event", EVIL),
         power={"trials_needed": 68, "ceiling": 5.0, "detectable": 1.1},
         baseline={"epsilon": 0.7},
@@ -40,7 +43,15 @@ def outcome(certified: float = 1.23456, claim: Claim | None = None) -> AuditResu
 
 
 CURVE = Curve(((1000, 0.9), (2000, 1.1), (4000, 1.23456)), "From somewhere.")
-REPORT = AuditReport(outcome(), (("function", EVIL),), "peer 1.2", CURVE)
+REPORT = AuditReport(
+    outcome(),
+    (("function", EVIL),),
+    "peer 1.2",
+    CURVE,
+    title="OUE on 20 values",
+    date="2026-11-15 12:00 UTC",
+    command="undertow audit ldp --protocol oue",
+)
 
 
 class Reader(HTMLParser):
@@ -81,7 +92,7 @@ def test_a_report_says_what_was_run_what_came_out_and_what_it_cannot_show(form):
     text = read(page).text if form == "html" else page
     for words in (
         verdict_sentence(REPORT.result),
-        "ε = 1 (replace)",
+        "ε = 1, replacing one record",
         "1.2345",
         "0.99",
         "4000",
@@ -91,9 +102,34 @@ def test_a_report_says_what_was_run_what_came_out_and_what_it_cannot_show(form):
         "LDP-Auditor",
         "What an audit cannot show",
         "Each point holds by itself",
+        "Audit of OUE on 20 values",
+        "2026-11-15 12:00 UTC",
+        "undertow audit ldp --protocol oue",
+        "What the words mean",
+        "decides",
+        "comparison only",
     ):
         assert words in text, words
     assert "1.2346" not in text
+
+
+def test_rows_on_which_the_verdict_does_not_rest_are_shown_weaker():
+    rows = [
+        (attributes.get("class"), tag)
+        for tag, attributes in read(REPORT.html()).seen
+        if tag == "tr" and attributes.get("class")
+    ]
+    assert rows == [("aside", "tr")]
+    page = REPORT.html()
+    assert '<tr class="aside"><td>pairs</td>' in page
+    assert "tr.aside {" in page
+
+
+def test_a_report_without_date_and_command_has_no_empty_rows():
+    page = AuditReport(outcome()).markdown()
+    assert "| command |" not in page
+    assert "| date |" not in page
+    assert " on ." not in page
 
 
 def test_the_page_is_well_formed_and_loads_nothing():
@@ -121,7 +157,7 @@ def test_the_picture_has_the_points_the_claim_and_a_text_alternative():
     reader = read(REPORT.html())
     (svg,) = [attributes for tag, attributes in reader.seen if tag == "svg"]
     dots = [a for tag, a in reader.seen if tag == "circle"]
-    (claim,) = [a for t, a in reader.seen if a.get("class") == "claim"]
+    claim, _legend = [a for t, a in reader.seen if a.get("class") == "claim"]
     assert svg["role"] == "img"
     assert "1.2345 after 4000 trials; above the claimed 1" in svg["aria-label"]
     heights = [float(dot["cy"]) for dot in dots]
@@ -148,10 +184,30 @@ def test_no_label_leaves_the_picture_or_lies_on_the_axis(certified):
     curve = Curve(((10, certified), (20, certified)), "Twice.")
     page = AuditReport(outcome(certified), curve=curve).html()
     labels = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)<', page)
-    assert all(0 <= float(x) <= 480 and 0 < float(y) < 300 for x, y, _ in labels)
+    assert all(0 <= float(x) <= 480 and 0 < float(y) < 320 for x, y, _ in labels)
     (low,) = [float(y) for _, y, words in labels if words.startswith("certified")]
     (axis,) = [float(y) for _, y, words in labels if words == "20"]
     assert low < axis - 10
+
+
+def test_no_label_of_the_picture_crosses_a_line_or_another():
+    """A letter is at most 10 units wide at the size of the picture."""
+    page = REPORT.html()
+    labels = re.findall(
+        r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]*)<', page
+    )
+    spans = []
+    for x, y, anchor, words in labels:
+        width = 10.0 * len(words)
+        start = float(x) - (width if anchor == "end" else 0.0)
+        spans.append((float(y), start, start + width, words))
+    for k, (y, start, stop, words) in enumerate(spans):
+        assert -12 <= start, words
+        for other, low, high, _ in spans[:k]:
+            assert abs(y - other) > 12 or stop < low or high < start, words
+    lines = re.findall(r'<line class="claim" x1="([\d.]+)" y1="([\d.]+)"', page)
+    inside = max(float(y) for _, y in lines)
+    assert all(abs(y - inside) > 8 or stop <= 48 for y, _, stop, _ in spans)
 
 
 def test_markdown_shows_names_as_they_are():
@@ -185,7 +241,7 @@ def test_the_sentence_states_the_price_of_replacing_a_record():
         outcome(3.0, claim)
     )
     assert "δ = 3.7" in verdict_sentence(outcome(3.0, claim))
-    assert claim_words(Claim.gaussian(0.5)) == "μ = 0.5 (replace)"
+    assert claim_words(Claim.gaussian(0.5)) == "μ = 0.5, replacing one record"
 
 
 def test_a_certificate_just_above_the_claim_is_shown_as_such():

@@ -1,0 +1,59 @@
+"""Scores of the last digits of floats, where noise leaves traces of the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["lowest_bit", "residue"]
+
+Floats = NDArray[np.float64]
+
+# The lowest bit of zero: above that of every float.
+_NO_BIT = 1100.0
+
+
+def lowest_bit(outputs: Any) -> Floats:
+    r"""Return the exponent of the lowest set bit of each float.
+
+    For :math:`y = m 2^e` with m odd this is e; it is 1100 for zero and infinity.
+    Noise added in floating-point arithmetic leaves traces of the true answer there.
+
+    Notes
+    -----
+    The rounded sum of a number of size :math:`2^a` and a noise is a multiple of the
+    spacing near the larger of the two, so small outputs have more trailing zeros than
+    outputs of the input 0 [1]_, [2]_.
+
+    References
+    ----------
+    .. [1] I. Mironov, *On Significance of the Least Significant Bits for Differential
+       Privacy*, CCS, 2012.
+    .. [2] S. Haney, D. Desfontaines, L. Hartman, R. Shrestha, M. Hay,
+       *Precision-based Attacks and Interval Refining*, 2022.
+
+    Examples
+    --------
+    >>> lowest_bit([1.0, 0.75, 6.0])
+    array([ 0., -2.,  1.])
+    """
+    values = np.asarray(outputs, dtype=np.float64)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+    digits = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    lowest = np.where(digits == 0, 1, digits & -digits)
+    place = np.log2(lowest.astype(np.float64)) + exponent - 53
+    return np.where(digits == 0, _NO_BIT, place)
+
+
+def residue(outputs: Any, *, bits: int) -> Floats:
+    r"""Return what is left of each output modulo :math:`2^{-bits}`, as a share.
+
+    Examples
+    --------
+    >>> residue([0.25, 0.375], bits=2)
+    array([0. , 0.5])
+    """
+    scaled = np.ldexp(np.asarray(outputs, dtype=np.float64), bits)
+    return np.asarray(scaled - np.floor(scaled))

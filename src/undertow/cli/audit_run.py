@@ -1,0 +1,112 @@
+"""From the options that all audits have to a verdict, a page and an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import typer
+
+from undertow.cli.audit_inputs import check_place, check_size, read_report_path
+from undertow.cli.audit_results import Job, conduct, job_record, write_report
+from undertow.cli.audit_tables import print_audit
+from undertow.cli.audit_words import in_option_words, shown_command
+from undertow.cli.json_values import library_input
+from undertow.cli.output import EXIT_REFUSED, complain, guarded, print_json
+from undertow.errors import AssumptionError, ModelError
+from undertow.report import verdict_sentence
+
+__all__ = ["Run", "audit_guarded", "carry_out", "with_baseline"]
+
+_TRIALS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all audits have in common."""
+
+    context: typer.Context
+    trials: int | None
+    confidence: float
+    seed: int
+    workers: int
+    checkpoint: Path | None
+    report: Path | None
+    json_output: bool
+
+
+@contextmanager
+def audit_guarded() -> Iterator[None]:
+    """Turn known faults into one sentence in the words of the options."""
+    with guarded(), library_input(), in_option_words():
+        try:
+            yield
+        except AssumptionError as fault:  # status 3 says that a claim is refuted
+            raise ModelError(str(fault)) from None
+
+
+def with_baseline(job: Job, wanted: bool | None) -> Job:
+    """Return the job with LDP-Auditor beside it, where both can be run."""
+    if job.stop_early and wanted:
+        raise ModelError(
+            "--baseline must be left out with --stop-early, got it; LDP-Auditor has no "
+            "limits that hold at all times."
+        )
+    return replace(job, baseline=not job.stop_early if wanted is None else wanted)
+
+
+def carry_out(job: Job, run: Run) -> None:
+    """Run an audit and say what came out; exit with 3 if the claim is refuted."""
+    check_size(trials=run.trials, workers=run.workers)
+    path = read_report_path(run.report)
+    check_place(run.checkpoint, "checkpoint")
+    _check_early(job, run)
+    trials = run.trials
+    if trials is None:
+        every = _TRIALS if job.local or job.stop_early else None
+        trials = job.trials or every
+    full = replace(
+        job,
+        trials=trials,
+        confidence=run.confidence,
+        seed=run.seed,
+        workers=run.workers,
+        checkpoint=run.checkpoint,
+        command=shown_command(run.context),
+    )
+    found = conduct(full)
+    if path is not None:
+        write_report(path, found)
+    if run.json_output:
+        print_json(job_record(found, report=path))
+    else:
+        print_audit(
+            found.result, title=job.about, threat=job.attacker, notes=found.notes
+        )
+    if found.result.violated:
+        complain(verdict_sentence(found.result))
+        raise typer.Exit(EXIT_REFUSED)
+
+
+def _check_early(job: Job, run: Run) -> None:
+    """Refuse options that a run which may stop at any time does not have."""
+    if not job.stop_early:
+        return
+    given = {
+        "--workers": None if run.workers == 1 else run.workers,
+        "--checkpoint": run.checkpoint,
+    }
+    for option, value in given.items():
+        if value is not None:
+            raise ModelError(
+                f"{option} must be left out with --stop-early, which looks after every "
+                f"part of one run, got {value}."
+            )
+    if job.threat is not None:
+        raise ModelError(
+            "--prior, --aux, --tolerance and --loss must be left out with "
+            f"--stop-early, got one to {job.threat.summary}; state the most trials "
+            "instead."
+        )

@@ -1,0 +1,252 @@
+"""What a release report lists: limits, assumptions, theorems, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from undertow.report.release_words import (
+    Record,
+    granularity_words,
+    guess_bound,
+    loss_words,
+    shown_cell,
+    shown_guess,
+    shown_level,
+    shown_text,
+    shown_up,
+)
+
+__all__ = [
+    "Facts",
+    "checked",
+    "correlation_words",
+    "made_facts",
+    "made_words",
+    "query_words",
+    "risk_facts",
+    "theorems",
+    "unchecked",
+    "unprotected",
+]
+
+Facts = tuple[tuple[str, str], ...]
+"""Headings with their texts."""
+
+_MODELS = {
+    "markov": "a Markov chain: each record depends on the one before",
+    "gaussian": "jointly normal records with limited correlation",
+    "blocks": "groups of records that may depend on each other in any way",
+}
+
+
+def _once(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(shown_text(item) for item in items))
+
+
+def correlation_words(record: Record) -> tuple[str, Facts]:
+    """Say what an attacker learns who knows how records depend; and the details."""
+    plan = record["plan"]
+    leak, cost = plan["leakage"], plan["costs"][plan["granularity"]]
+    if leak is None:
+        return _independent_words(record), ()
+    level = {"notion": "pure", "epsilon": leak["value"]}
+    words = (
+        "Records that depend on each other tell more than each by itself. An attacker "
+        f"who knows how they depend learns at most ε = {shown_up(leak['value'])} and "
+        f"is right in at most {shown_guess(guess_bound(level))} of 100 cases between "
+        "two equally likely values. If the records were independent, the same release "
+        f"would tell at most {loss_words(cost)}."
+    )
+    stated = record["document"]["promise"]["correlation"] or {}
+    witness = leak["witness"] or {}
+    facts = (
+        ("stated model", _MODELS.get(stated.get("model", ""), "")),
+        ("covers", leak["model"]),
+        ("attackers", leak["attackers"]),
+        ("secrets", leak["scope"]),
+        ("hardest attacker", witness.get("summary", "")),
+        ("bound", leak["theorem"]),
+    )
+    return words, tuple((name, shown_text(text)) for name, text in facts if text)
+
+
+def _independent_words(record: Record) -> str:
+    costs = record["plan"]["costs"]
+    words = (
+        "No model of how records depend on each other was stated. The costs above hold "
+        "for every table, but each says what follows from one change. If a change of "
+        "one record comes with changes of others, an attacker who knows this can learn "
+        "more about it."
+    )
+    if "user" in costs:
+        words += (
+            " Whatever the data of one person have to do with each other, all of them "
+            f"together cost {loss_words(costs['user'])}; what people have to do with "
+            "one another is not covered."
+        )
+    return words
+
+
+def risk_facts(record: Record) -> Facts:
+    """Return the lines of the risk card, which covers all runs of the promise."""
+    plan, card = record["plan"], record["plan"]["risk"]
+    level = plan["granularity"]
+    cost = (plan["horizon_costs"] or plan["costs"])[level]
+    baseline, ceiling = float(card["baseline"]), float(card["ceiling"])
+    facts = [
+        ("attacker", card["threat"]),
+        ("right without this release", f"{100 * baseline:.3g} of 100 cases"),
+        (
+            "more often right because of it",
+            f"at most {card['points']} of 100 cases, of {100 * ceiling:.3g} that "
+            "full disclosure would give",
+        ),
+        ("holds for", f"every release of {loss_words(cost)} at {level} level"),
+        ("proved by", card["theorem"]),
+    ]
+    for other in card["others"]:
+        gain = other["advantage"]
+        told = other["note"] if gain is None else f"at most {shown_up(gain)}"
+        facts.append((other["threat"], told))
+    return tuple((shown_text(name), shown_text(str(text))) for name, text in facts)
+
+
+def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
+    """Say in words what a query asks and how its answers are made."""
+    words = query["select"].replace("_", " ")
+    if query["column"]:
+        words += f" of {shown_text(query['column'])}"
+    if query["where"]:
+        words += f" where {shown_text(query['where'])}"
+    if query["by"]:
+        words += f", by {shown_text(', '.join(query['by']))}"
+    if error["cells"] is None:
+        words += "; keys are discovered"
+    else:
+        cells = error["cells"]
+        words += f"; {cells:,} cell{'' if cells == 1 else 's'}"
+    if query["running"]:
+        words += "; running total"
+    return (
+        f"{words[0].upper()}{words[1:]}. {error['mechanism'][0].upper()}"
+        f"{error['mechanism'][1:]}: ± {shown_cell(error['half_width'])} "
+        f"{shown_text(error['unit'])} with {shown_level(error['confidence'])} "
+        "confidence, each cell by itself."
+    )
+
+
+def unprotected(record: Record) -> tuple[str, ...]:
+    """Return what the promise leaves open."""
+    plan = record["plan"]
+    change = granularity_words(plan["granularity"], record)
+    discovers = any(error["cells"] is None for error in plan["queries"])
+    keys = "Which cells there are, how many, and their keys: they are public."
+    if discovers:
+        keys = (
+            "The keys that are shown, where they were discovered: each was there for "
+            "enough units, up to noise and δ. Listed keys, and how many, are public."
+        )
+    return (
+        f"More than one such change at a time ({change}): the costs above say what "
+        "larger changes cost.",
+        *(f"{_sentence(text)}." for text in _once(plan["unprotected"])),
+        keys,
+        "The release file itself: queries, conditions, bounds, shares and noise.",
+        "That the release was run, when, how long it took, and whether it failed.",
+        "What is true whether or not somebody took part: conclusions about everybody "
+        "may be drawn about them too.",
+        "What is known from elsewhere, and releases of the same people that are not "
+        "in the same ledger.",
+    )
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def checked(record: Record) -> tuple[str, ...]:
+    """Return the assumptions that were checked or enforced."""
+    plan, source = record["plan"], record["document"]["source"]
+    limit = record["document"]["bounds"]["rows_per_unit"]
+    found = ["The noise of every query adds up to no more than the promise, exactly."]
+    if limit is not None and source["unit"]:
+        where = " in each window" if isinstance(source["per"], Mapping) else ""
+        rows = "one row" if limit == 1 else f"{limit:,} rows"
+        found.append(
+            f"No more than {rows} of each {source['unit']}{where}: the engine leaves "
+            "others out."
+        )
+    if record["answers"] and not any(a["simulated"] for a in record["answers"]):
+        found.append("Whole-number noise from the system's secure source; no seed.")
+    if "charge" in record:
+        found.append("The ledger was charged before any noise was drawn.")
+    for part in (plan["leakage"], (plan["calibration"] or {}).get("achieves")):
+        found += [_sentence(text) for text in (part or {}).get("checked", ())]
+    return _once(found)
+
+
+def unchecked(record: Record) -> tuple[str, ...]:
+    """Return what must be taken on trust."""
+    plan, source = record["plan"], record["document"]["source"]
+    found = [
+        "Keys, bounds, conditions and the promise were chosen without looking at the "
+        "protected data.",
+    ]
+    if source["unit"]:
+        found.append(f"Each value of {source['unit']} stands for one person, always.")
+    else:
+        found.append("Every row belongs to somebody else: no column says whose it is.")
+    if isinstance(source["per"], Mapping):
+        found.append(f"There are at most {source['users']:,} people.")
+        found.append(f"{source['time']} says when, in UTC where it names no zone.")
+    found.append("Nobody else sees the engine's memory, logs or temporary files.")
+    for part in (plan["leakage"], (plan["calibration"] or {}).get("achieves")):
+        found += [_sentence(text) for text in (part or {}).get("unchecked", ())]
+    warnings = (plan["risk"] or {}).get("warnings", ())
+    found += [f"In the risk card, {text}" for text in warnings]
+    return _once(found)
+
+
+def theorems(record: Record) -> tuple[str, ...]:
+    """Return the statements that the numbers rest on."""
+    plan = record["plan"]
+    found = [f"costs: {name}" for name in plan["theorems"]]
+    if plan["calibration"] is not None:
+        found.append(f"calibration: {plan['calibration']['achieves']['theorem']}")
+    if plan["leakage"] is not None:
+        found.append(f"leakage: {plan['leakage']['theorem']}")
+    if plan["risk"] is not None:
+        found.append(f"risk: {plan['risk']['theorem']}")
+    return _once(found)
+
+
+def made_words(record: Record) -> str:
+    """Return when it was made, to the minute."""
+    moment = datetime.fromisoformat(record["made"]).astimezone(UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def made_facts(record: Record) -> Facts:
+    """Return how the release was made: ledger entry, date, command, versions."""
+    # Here, so that reports of audits do without the libraries of a release.
+    from undertow.release.document_errors import masked
+
+    charge, plan = record.get("charge"), record["plan"]
+    entry = "none: nothing was charged"
+    if charge is not None:
+        entry = f"entry {charge['number']}, hash {charge['hash']}"
+    run = "" if plan["run"] is None else f"{plan['run']} of {plan['runs']}"
+    facts = (
+        ("ledger", entry),
+        ("charged under", "" if charge is None else charge["key"]),
+        ("date", made_words(record)),
+        ("command", record["command"] or ""),
+        ("run", run),
+        ("table", masked(record["document"]["source"]["table"] or "in memory")),
+        ("engine", record["engine"]),
+        ("release file", f"fingerprint {plan['fingerprint']}"),
+        *record["versions"].items(),
+    )
+    return tuple((name, shown_text(str(text))) for name, text in facts if text)
