@@ -33,6 +33,8 @@ PACKAGES = [
             "risk.families",
             "risk.scalar",
             "datasets",
+            "ledger",
+            "release",
             "report",
             "studies",
         )

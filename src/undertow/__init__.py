@@ -183,6 +183,7 @@ __all__ = [
     "studies",
 ]
 
+# `ledger` and `release` need their extras, so a star import leaves them out.
 _SUBPACKAGES = frozenset(
     {
         "audit",
@@ -190,8 +191,11 @@ _SUBPACKAGES = frozenset(
         "correlation",
         "datasets",
         "errors",
+        "ledger",
         "mechanisms",
         "privacy",
+        "release",
+        "report",
         "risk",
         "spaces",
         "studies",
