@@ -32,9 +32,11 @@ ARROWS = {
     "audit": CORE[:6],
     "studies": CORE,
     "datasets": CORE,
-    "plotting": [*CORE, "studies"],
-    "report": [*CORE, "plotting"],
-    "cli": [*CORE, "studies", "datasets", "plotting", "report"],
+    "ledger": ["privacy", "spaces", "composition", "correlation"],
+    "release": [*CORE, "ledger"],
+    "plotting": [*CORE, "studies", "release"],
+    "report": [*CORE, "plotting", "ledger", "release"],
+    "cli": [*CORE, "studies", "datasets", "plotting", "ledger", "release", "report"],
     "__main__": ["cli"],
 }
 SHARED = {"errors", "_arrays", "_validate", "_numeric", "_version"}

@@ -15,6 +15,8 @@
     ├── MismatchError (ValueError)         spaces or sizes differ
     │   └── NotionMismatchError            losses of different notions were combined
     ├── CompositionError (ValueError)      this composition is not a theorem
+    ├── EngineError                        a table engine failed
+    ├── LedgerError                        a ledger cannot be read, or was edited
     ├── BudgetError                        the budget does not allow it
     │   └── BudgetExceeded                 this spend would pass the budget
     ├── PlanError (ValueError)             a plan or file cannot be read as one
@@ -38,11 +40,13 @@ __all__ = [
     "BudgetError",
     "BudgetExceeded",
     "CompositionError",
+    "EngineError",
     "EstimatedModelWarning",
     "FalsifiedClaimError",
     "IncompatiblePartitionError",
     "InfeasibleTarget",
     "InfiniteLossError",
+    "LedgerError",
     "MismatchError",
     "ModelError",
     "NotApplicable",
@@ -144,6 +148,14 @@ class NotionMismatchError(MismatchError):
 
 class CompositionError(UndertowError, ValueError):
     """The requested combination is not covered by a composition theorem."""
+
+
+class EngineError(UndertowError):
+    """A table engine failed; its own words may hold data and are not repeated."""
+
+
+class LedgerError(UndertowError):
+    """A ledger cannot be read or written, or what it holds was edited."""
 
 
 class BudgetError(UndertowError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import SupportsIndex
 
@@ -10,6 +11,7 @@ import numpy as np
 from undertow._validate import check_count
 from undertow.audit._chunks import Counts
 from undertow.audit._methods import (
+    BOTH,
     FIRST,
     SECOND,
     Method,
@@ -82,7 +84,7 @@ def _best_value(pilot: Counts, claim: Claim, confidence: float) -> Single:
 
 
 def choose(methods: tuple[Method, ...], pilot: Counts, trials: int) -> Method:
-    """Return the method with the largest expected certificate.
+    """Return the method with the largest expected certificate, as the pilot shows it.
 
     A method that can never refute the claim gives way to one that the pilot leaves a
     chance to. The single value is taken only if the pilot shows it beyond all chance:
@@ -100,12 +102,34 @@ def _best_plain(methods: Sequence[Method], pilot: Counts, trials: int) -> Method
     def expected(method: Method) -> float:
         return method.expected(pilot, trials)
 
-    best = max(methods, key=expected)
+    best = _favourite(methods, pilot, trials)
     goal = best.claim.for_replacement().level
     if _ceiling(best, pilot, trials) > goal:
         return best
     able = [method for method in methods if method.hopeful(pilot, trials) > goal]
     return max(able or [best], key=expected)
+
+
+def _favourite(methods: Sequence[Method], pilot: Counts, trials: int) -> Method:
+    """Return the method with the largest expected certificate.
+
+    If the pilot does not tell the two apart: the attack if it never had to guess, as
+    it then has the population value of the pairs and the narrower interval.
+    """
+    reconstruct, pairs = methods
+    pooled = pilot["pooled"]
+    if pooled[SECOND] > pooled[FIRST] or _differ(reconstruct, pairs, pilot):
+        return max(methods, key=lambda method: method.expected(pilot, trials))
+    guessed = int(pilot["successes"][0]) != int(pooled[FIRST] + pooled[BOTH])
+    return pairs if guessed else reconstruct
+
+
+def _differ(method: Method, other: Method, pilot: Counts) -> bool:
+    """Return whether the estimates of the pilot differ beyond their joint margin."""
+    size = int(pilot["trials"][0])
+    margins = (each.margin(pilot, size) for each in (method, other))
+    gap = abs(method.suggested(pilot) - other.suggested(pilot))
+    return gap > math.hypot(*margins)
 
 
 def _reaches(method: Method, pilot: Counts, trials: int, other: Method) -> bool:

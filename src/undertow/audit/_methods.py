@@ -30,12 +30,21 @@ from undertow.privacy.loss import GDP
 from undertow.privacy.result import Witness
 from undertow.risk.intervals import clopper_pearson
 
-__all__ = ["FIRST", "SECOND", "Method", "Pairs", "Reconstruct", "Single", "Tally"]
+__all__ = [
+    "BOTH",
+    "FIRST",
+    "SECOND",
+    "Method",
+    "Pairs",
+    "Reconstruct",
+    "Single",
+    "Tally",
+]
 
 # Of each limit of the rates that a pilot leaves possible.
 _HOPE = 0.999
-SECOND, FIRST = 1, 2
-"""Numbers into the cells: the report supports one value of a pair alone."""
+SECOND, FIRST, BOTH = 1, 2, 3
+"""Numbers into the cells: the report supports one value of a pair alone, or both."""
 
 
 class Tally(NamedTuple):
@@ -120,7 +129,20 @@ class Method(ABC):
         return self.certify(Tally(math.ceil(high * n), n, math.floor(low * m), m))[0]
 
     def expected(self, counts: Counts, trials: int) -> float:
-        """Return the certificate of so many trials with the rates of these.
+        """Return the certificate of so many trials with the rates of these."""
+        return self.certify(self._foreseen(counts, trials))[0]
+
+    def margin(self, counts: Counts, trials: int) -> float:
+        """Return how far that certificate is below the estimate of the same rates."""
+        seen = self._foreseen(counts, trials)
+        return self.claimed(seen) - self.certify(seen)[0]
+
+    def suggested(self, counts: Counts) -> float:
+        """Return the point estimate of the claimed parameter that the rates suggest."""
+        return self.claimed(self._foreseen(counts, int(counts["trials"][0])))
+
+    def _foreseen(self, counts: Counts, trials: int) -> Tally:
+        """Return what so many trials would show with the rates of these.
 
         One more trial is held against the method, as a rare outcome that a pilot did
         not show is not an impossible one.
@@ -131,7 +153,7 @@ class Method(ABC):
             hits=max(0, seen.hits - 1),
             against=min(seen.against + 1, seen.against_trials),
         )
-        return self.certify(Tally(*(round(number * scale) for number in seen)))[0]
+        return Tally(*(round(number * scale) for number in seen))
 
     def choices(self, counts: Counts) -> int:
         """Return among how many events the counts of a pilot chose this one."""

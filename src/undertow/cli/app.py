@@ -19,6 +19,7 @@ from undertow.cli.compose import compose
 from undertow.cli.demo import demo
 from undertow.cli.fit import fit
 from undertow.cli.leak import leak
+from undertow.cli.ledger import ledger
 from undertow.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAULT,
@@ -26,6 +27,7 @@ from undertow.cli.output import (
     complain,
     status_of,
 )
+from undertow.cli.release import release
 from undertow.cli.reproduce import reproduce
 from undertow.cli.risk import risk
 from undertow.cli.schema import schema
@@ -81,6 +83,8 @@ app.add_typer(calibrate)
 app.add_typer(fit)
 app.add_typer(risk)
 app.add_typer(audit)
+app.add_typer(ledger)
+app.add_typer(release)
 
 
 def main() -> None:

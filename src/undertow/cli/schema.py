@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,11 +12,21 @@ from undertow.errors import PlanError
 
 __all__ = ["schema"]
 
-_SCHEMAS = {"plan": plan_schema}
+
+def _release_schema() -> dict[str, Any]:
+    # Imported on request: the release file is described by pydantic.
+    from undertow.release.document import release_schema
+
+    return release_schema()
+
+
+_SCHEMAS = {"plan": plan_schema, "release": _release_schema}
 
 
 def schema(
-    document: Annotated[str, typer.Argument(metavar="plan", show_default=False)],
+    document: Annotated[
+        str, typer.Argument(metavar="plan|release", show_default=False)
+    ],
 ) -> None:
     """Print the JSON Schema of a document kind.
 

@@ -35,6 +35,7 @@ from undertow.report.release_parts import (
 )
 from undertow.report.release_words import (
     Record,
+    all_costs,
     cost_rows,
     guess_bound,
     loss_words,
@@ -183,7 +184,7 @@ def _correlation(record: Record) -> list[str]:
     ]
     if plan["leakage"] is None:
         return parts
-    cost = plan["costs"][plan["granularity"]]
+    cost = all_costs(record)[plan["granularity"]]
     leak = {"notion": "pure", "epsilon": plan["leakage"]["value"]}
     rows = [
         [label, loss_words(loss), f"{shown_guess(chance)}{meter(chance)}"]
@@ -221,15 +222,11 @@ def _risk(record: Record) -> list[str]:
 
 
 def _expected(record: Record) -> list[str]:
-    rows = [
-        [
-            html.escape(shown_text(query["name"])),
-            html.escape(query_words(query, error)),
-        ]
+    facts = [
+        (shown_text(query["name"]), query_words(query, error))
         for query, error in _queries(record)
     ]
-    header = ("query", "what it will answer, and how well")
-    return ["<h2>Queries</h2>", plain_table(rows, header=header)]
+    return ["<h2>What it will answer, and how well</h2>", facts_list(facts)]
 
 
 def _queries(record: Record) -> list[tuple[Any, Any]]:
@@ -239,7 +236,7 @@ def _queries(record: Record) -> list[tuple[Any, Any]]:
 
 def _results(record: Record) -> list[str]:
     parts = ["<h2>Results</h2>"]
-    if any(query["by"] for query, _ in _queries(record)):
+    if any(q["by"] and error["cells"] is not None for q, error in _queries(record)):
         parts.append(
             '<p class="quiet">Rows without a key, or with one that is not listed, do '
             "not count in a table by that key.</p>"

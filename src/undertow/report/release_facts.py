@@ -8,6 +8,7 @@ from typing import Any
 
 from undertow.report.release_words import (
     Record,
+    all_costs,
     granularity_words,
     guess_bound,
     loss_words,
@@ -34,6 +35,8 @@ __all__ = [
 Facts = tuple[tuple[str, str], ...]
 """Headings with their texts."""
 
+# Characters of a sentence that are shown; some name inputs.
+_LONGEST = 600
 _MODELS = {
     "markov": "a Markov chain: each record depends on the one before",
     "gaussian": "jointly normal records with limited correlation",
@@ -41,14 +44,23 @@ _MODELS = {
 }
 
 
+def _shown(facts: Iterable[tuple[str, Any]]) -> Facts:
+    """Return the facts that say something."""
+    return tuple(
+        (shown_text(name), shown_text(str(text), most=_LONGEST))
+        for name, text in facts
+        if text
+    )
+
+
 def _once(items: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(shown_text(item) for item in items))
+    return tuple(dict.fromkeys(shown_text(item, most=_LONGEST) for item in items))
 
 
 def correlation_words(record: Record) -> tuple[str, Facts]:
     """Say what an attacker learns who knows how records depend; and the details."""
     plan = record["plan"]
-    leak, cost = plan["leakage"], plan["costs"][plan["granularity"]]
+    leak, cost = plan["leakage"], all_costs(record)[plan["granularity"]]
     if leak is None:
         return _independent_words(record), ()
     level = {"notion": "pure", "epsilon": leak["value"]}
@@ -69,11 +81,11 @@ def correlation_words(record: Record) -> tuple[str, Facts]:
         ("hardest attacker", witness.get("summary", "")),
         ("bound", leak["theorem"]),
     )
-    return words, tuple((name, shown_text(text)) for name, text in facts if text)
+    return words, _shown(facts)
 
 
 def _independent_words(record: Record) -> str:
-    costs = record["plan"]["costs"]
+    costs = all_costs(record)
     words = (
         "No model of how records depend on each other was stated. The costs above hold "
         "for every table, but each says what follows from one change. If a change of "
@@ -93,7 +105,7 @@ def risk_facts(record: Record) -> Facts:
     """Return the lines of the risk card, which covers all runs of the promise."""
     plan, card = record["plan"], record["plan"]["risk"]
     level = plan["granularity"]
-    cost = (plan["horizon_costs"] or plan["costs"])[level]
+    cost = all_costs(record)[level]
     baseline, ceiling = float(card["baseline"]), float(card["ceiling"])
     facts = [
         ("attacker", card["threat"]),
@@ -110,7 +122,7 @@ def risk_facts(record: Record) -> Facts:
         gain = other["advantage"]
         told = other["note"] if gain is None else f"at most {shown_up(gain)}"
         facts.append((other["threat"], told))
-    return tuple((shown_text(name), shown_text(str(text))) for name, text in facts)
+    return _shown(facts)
 
 
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
@@ -151,7 +163,7 @@ def unprotected(record: Record) -> tuple[str, ...]:
     return (
         f"More than one such change at a time ({change}): the costs above say what "
         "larger changes cost.",
-        *(f"{_sentence(text)}." for text in _once(plan["unprotected"])),
+        *(_sentence(text) for text in _once(plan["unprotected"])),
         keys,
         "The release file itself: queries, conditions, bounds, shares and noise.",
         "That the release was run, when, how long it took, and whether it failed.",
@@ -163,7 +175,8 @@ def unprotected(record: Record) -> tuple[str, ...]:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """Return a statement of a result as a sentence."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def checked(record: Record) -> tuple[str, ...]:
@@ -205,7 +218,7 @@ def unchecked(record: Record) -> tuple[str, ...]:
     for part in (plan["leakage"], (plan["calibration"] or {}).get("achieves")):
         found += [_sentence(text) for text in (part or {}).get("unchecked", ())]
     warnings = (plan["risk"] or {}).get("warnings", ())
-    found += [f"In the risk card, {text}" for text in warnings]
+    found += [_sentence(f"in the risk card, {text}") for text in warnings]
     return _once(found)
 
 
@@ -249,4 +262,4 @@ def made_facts(record: Record) -> Facts:
         ("release file", f"fingerprint {plan['fingerprint']}"),
         *record["versions"].items(),
     )
-    return tuple((name, shown_text(str(text))) for name, text in facts if text)
+    return _shown(facts)

@@ -121,9 +121,9 @@ def answer_table(name: str, columns: Sequence[str], rows: Sequence[Any]) -> str:
     """
     keys = len(columns) - 3
     heads = "".join(
-        f'<th scope="col" aria-sort="none"{_kind(at >= keys)}>'
-        f'<button type="button">{html.escape(shown_text(column))}</button></th>'
-        for at, column in enumerate(columns)
+        f'<th scope="col" aria-sort="none"{_kind(at >= keys)} data-name="{column}">'
+        f'<button type="button">{column}</button></th>'
+        for at, column in enumerate(html.escape(shown_text(name)) for name in columns)
     )
     lines = "\n".join(
         f'<tr data-i="{number}">'

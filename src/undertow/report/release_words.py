@@ -19,6 +19,7 @@ from undertow.risk.card import points
 
 __all__ = [
     "Record",
+    "all_costs",
     "cost_rows",
     "granularity_words",
     "guess_bound",
@@ -44,15 +45,22 @@ _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e") | froze
 )
 
 
-def shown_text(text: str) -> str:
+def shown_text(text: str, *, most: int = _LONGEST) -> str:
     r"""Return text of the data or of the release file, tame and not too long.
+
+    Parameters
+    ----------
+    text : str
+        Anything.
+    most : int, optional
+        Characters of it that are shown.
 
     Examples
     --------
     >>> shown_text("a\u202eb\x00")
     'a⟨U+202E⟩b⟨U+0000⟩'
     """
-    cut = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return "".join(_tame(character) for character in cut)
 
 
@@ -169,7 +177,8 @@ def _window(record: Record) -> str:
 
 def _thing(name: str, record: Record) -> str:
     """Return what one protected change touches; empty if there are no words for it."""
-    person = "one person" if record["document"]["source"]["unit"] else "one row"
+    unit = record["document"]["source"]["unit"]
+    person = "one person" if unit else "one row"
     cell = f"{person} in any one window of {_window(record)}"
     if name in ("unbounded", "bounded", "bounded:ordered"):
         return "one row"
@@ -181,7 +190,7 @@ def _thing(name: str, record: Record) -> str:
     if found := re.fullmatch(r"user(?::add-remove)?:max-times=(\d+)", name):
         return f"the data of {person} in at most {found[1]} windows"
     if name in ("user", "user:add-remove"):
-        return f"all data of {person}"
+        return f"all data of {person}" if unit else person
     return ""
 
 
@@ -255,24 +264,31 @@ def _advantage_sentence(record: Record) -> str:
     )
 
 
+def all_costs(record: Record) -> dict[str, Any]:
+    """Return what all runs of the promise cost, by granularity."""
+    plan = record["plan"]
+    found: dict[str, Any] = plan["horizon_costs"] or plan["costs"]
+    return found
+
+
 def cost_rows(record: Record) -> list[tuple[str, str, str, float, str]]:
     """Return each granularity: name, what may change, cost, guesses, cost of all runs.
 
     The last is empty where there is one run only. The cheapest comes first.
     """
     plan = record["plan"]
-    later = plan["horizon_costs"] or {}
+    whole, several = all_costs(record), plan["horizon_costs"] is not None
     rows = [
         (
             name,
             granularity_words(name, record),
             loss_words(loss),
-            guess_bound(later.get(name, loss)),
-            loss_words(later[name]) if name in later else "",
+            guess_bound(whole[name]),
+            loss_words(whole[name]) if several else "",
         )
         for name, loss in plan["costs"].items()
     ]
-    return sorted(rows, key=lambda row: _size(later or plan["costs"], row[0]))
+    return sorted(rows, key=lambda row: _size(whole, row[0]))
 
 
 def _size(costs: Record, name: str) -> float:

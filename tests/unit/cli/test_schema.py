@@ -31,7 +31,7 @@ def test_another_document_kind_is_one_sentence():
     result = invoke("schema", "poem")
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr == "document must be one of plan, got 'poem'.\n"
+    assert result.stderr == "document must be one of plan, release, got 'poem'.\n"
 
 
 @pytest.mark.parametrize("name", VALID)

@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.mechanisms.local._octets import fill_octets
 from undertow.mechanisms.local.packed import Words, unpack, width
 from undertow.mechanisms.noise.bits import BitSource, uniform_below
-from undertow.mechanisms.noise.lanes import sample_lanes, sample_ones
+from undertow.mechanisms.noise.lanes import sample_ones
 
 __all__ = ["bernoulli", "bernoulli_words", "fill_rows", "respond", "sample_rows"]
 
@@ -67,8 +68,7 @@ def _method(probability: Fraction, count: int) -> tuple[_Method, int]:
 
 def _look_up(probability: Fraction, result: Words, bits: BitSource) -> None:
     """Draw eight bits at a time."""
-    octets = result.view(np.uint8)
-    octets[:] = sample_lanes(probability, octets.size, bits=bits)
+    fill_octets(result.view(np.uint8), probability, bits=bits)
 
 
 def _scatter(probability: Fraction, result: Words, bits: BitSource) -> None:

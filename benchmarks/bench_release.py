@@ -1,0 +1,251 @@
+"""A release on DuckDB against hand-written SQL of the same aggregates, as ratios.
+
+``python -m benchmarks.bench_release --rows 10000000`` chooses the size, ``--full``
+takes 10^8 rows. The rows are generated into a DuckDB file in a temporary folder, 10 to
+25 bytes each, and removed. Every contender runs in a process of its own, whose peak
+memory is reported; contenders take turns.
+
+``--peer PYTHON`` runs the same job in OpenDP's Polars interface and in PipelineDP's
+local mode where that interpreter has them, on `PEER_ROWS` rows of Parquet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROWS, FULL, PEER_ROWS = 2_000_000, 10**8, 10**7
+ROUNDS = 3
+MEMORY_MB = 3000
+BOUNDS = {"tight": 50, "loose": 200}
+"""With 100 rows a person on average, tight ranks all rows and loose a quarter."""
+
+GENERATE = """
+CREATE TABLE visits AS
+SELECT CAST(floor({people} * u * u) AS INTEGER) AS person,
+       CAST(hash(i, 2) % 24 AS INTEGER) AS hour,
+       CAST(hash(i, 3) % 40 AS INTEGER) AS zone,
+       CAST(hash(i, 4) % 1000 AS INTEGER) AS steps
+FROM (SELECT range AS i, (hash(range, 1) % 1048576) / 1048576.0 AS u
+      FROM range({rows}))
+"""
+
+RELEASE = """
+[source]
+table = "visits.duckdb"
+relation = "visits"
+unit = "person"
+[promise]
+granularity = "user"
+epsilon = "1"
+[bounds]
+rows_per_unit = {bound}
+[[queries]]
+name = "active by hour"
+select = "count"
+where = "steps > 0"
+by = ["hour"]
+keys = {{ hour = "0..23" }}
+[[queries]]
+name = "steps by zone"
+select = "sum"
+column = "steps"
+low = 0
+high = 500
+by = ["zone"]
+keys = {{ zone = "0..39" }}
+"""
+
+OURS = """
+import undertow.release as release
+release.load("release-{bound}.toml").run(ledger="{ledger}", output="{ledger}.out")
+"""
+
+QUERIES = """
+SELECT hour, count(*) FROM {table} WHERE steps > 0 GROUP BY hour;
+SELECT zone, sum(least(greatest(steps, 0), 500)) FROM {table} GROUP BY zone;
+"""
+
+SQL = """
+import duckdb
+link = duckdb.connect("visits.duckdb", read_only=True)
+link.execute("SET memory_limit = '{memory}MB'")
+link.execute("SET temp_directory = 'spill'")
+link.execute("SET preserve_insertion_order = false")
+for query in '''{queries}'''.split(";"):
+    if query.strip():
+        link.execute(query).fetchall()
+"""
+
+BOUNDED = """
+CREATE TEMP TABLE bounded AS SELECT hour, zone, steps FROM visits QUALIFY
+row_number() OVER (PARTITION BY person ORDER BY hash(hour, zone, steps, 'k')) <= {bound}
+"""
+
+TIMED = """
+import json, resource, time
+started = time.perf_counter()
+{work}
+seconds = time.perf_counter() - started
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(json.dumps([seconds, peak]))
+"""
+
+OPENDP = """
+import warnings
+warnings.simplefilter("ignore")
+import opendp.prelude as dp
+import polars as pl
+dp.enable_features("contrib")
+hours = pl.LazyFrame({{"hour": list(range(24))}}, schema_overrides={{"hour": pl.Int32}})
+context = dp.Context.compositor(
+    data=pl.scan_parquet("visits.parquet"),
+    privacy_unit=dp.unit_of(
+        contributions=[dp.polars.Bound(per_group={bound})], identifier=pl.col("person")
+    ),
+    privacy_loss=dp.loss_of(epsilon=1.0),
+    split_evenly_over=1,
+)
+rows = context.query().truncate_per_group({bound}, keep="sample")
+rows.filter(pl.col("steps") > 0).group_by("hour").agg(dp.len()).with_keys(
+    hours
+).release().collect()
+"""
+
+UNDERTOW_PEER = """
+import undertow.release as release
+release.load("peer.toml").run(ledger="{ledger}", output="{ledger}.out")
+"""
+
+PIPELINE = """
+import pandas as pd
+import pipeline_dp as pdp
+table = pd.read_parquet("visits.parquet", columns=["person", "hour", "steps"])
+table = table[table.steps > 0]
+rows = list(zip(table.person.tolist(), table.hour.tolist()))
+accountant = pdp.NaiveBudgetAccountant(total_epsilon=1, total_delta=1e-9)
+engine = pdp.DPEngine(accountant, pdp.LocalBackend())
+parameters = pdp.AggregateParams(
+    metrics=[pdp.Metrics.COUNT],
+    max_partitions_contributed=24,
+    max_contributions_per_partition=max(1, {bound} // 24),
+)
+extractors = pdp.DataExtractors(
+    privacy_id_extractor=lambda row: row[0],
+    partition_extractor=lambda row: row[1],
+    value_extractor=lambda row: 0,
+)
+result = engine.aggregate(rows, parameters, extractors, public_partitions=range(24))
+accountant.compute_budgets()
+list(result)
+"""
+
+
+def run(rows: int = ROWS) -> dict[str, Any]:
+    """Return seconds, ratios and peak memory of a release and of plain SQL."""
+    with tempfile.TemporaryDirectory(prefix="undertow-bench-") as name:
+        folder = Path(name)
+        _generate(folder, rows)
+        result: dict[str, Any] = {"rows": rows, "people": rows // 100}
+        for label, bound in BOUNDS.items():
+            result |= {f"{label}_{k}": v for k, v in _bound(folder, bound).items()}
+    return result
+
+
+def _generate(folder: Path, rows: int, *, parquet: bool = False) -> None:
+    import duckdb
+
+    with duckdb.connect(str(folder / "visits.duckdb")) as link:
+        link.execute(f"SET memory_limit = '{MEMORY_MB}MB'")
+        link.execute("SET preserve_insertion_order = false")
+        link.execute(GENERATE.format(rows=rows, people=rows // 100))
+        if parquet:
+            target = folder / "visits.parquet"
+            link.execute(f"COPY visits TO '{target}' (FORMAT parquet)")
+
+
+def _bound(folder: Path, bound: int) -> dict[str, float]:
+    """Let the release, SQL with bounding and SQL without it take turns."""
+    (folder / f"release-{bound}.toml").write_text(RELEASE.format(bound=bound))
+    bounding = BOUNDED.format(bound=bound) + ";" + QUERIES.format(table="bounded")
+    scripts = {
+        "release": OURS,
+        "sql_bounded": SQL.replace("{queries}", bounding),
+        "sql_plain": SQL.replace("{queries}", QUERIES.format(table="visits")),
+    }
+    found: dict[str, list[list[float]]] = {name: [] for name in scripts}
+    for turn in range(ROUNDS):
+        for name, script in scripts.items():
+            ledger = f"ledger-{bound}-{turn}"
+            work = script.format(bound=bound, ledger=ledger, memory=MEMORY_MB)
+            found[name].append(_timed(folder, work))
+    seconds = {n: statistics.median(t[0] for t in ts) for n, ts in found.items()}
+    return {
+        **{f"{name}_s": value for name, value in seconds.items()},
+        "release_over_sql_bounded": seconds["release"] / seconds["sql_bounded"],
+        "release_over_sql_plain": seconds["release"] / seconds["sql_plain"],
+        "release_peak_mb": max(t[1] for t in found["release"]),
+        "sql_bounded_peak_mb": max(t[1] for t in found["sql_bounded"]),
+    }
+
+
+def _timed(folder: Path, work: str, python: str = sys.executable) -> list[float]:
+    """Run a script in a fresh process; return its seconds and its peak in MB."""
+    code = TIMED.format(work=work)
+    done = subprocess.run(
+        [python, "-c", code], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    seconds, peak = json.loads(done.stdout.splitlines()[-1])
+    return [seconds, peak]
+
+
+def peers(python: str, rows: int = PEER_ROWS) -> dict[str, Any]:
+    """Return seconds of one count by hour here and in the peers that are installed."""
+    bound = BOUNDS["tight"]
+    with tempfile.TemporaryDirectory(prefix="undertow-bench-") as name:
+        folder = Path(name)
+        _generate(folder, rows, parquet=True)
+        one = RELEASE.partition('[[queries]]\nname = "steps')[0].format(bound=bound)
+        one = one.replace("visits.duckdb", "visits.parquet")
+        one = one.replace('relation = "visits"\n', "")
+        (folder / "peer.toml").write_text(one)
+        result: dict[str, Any] = {"rows": rows}
+        ours = _timed(folder, UNDERTOW_PEER.format(ledger="ledger"))
+        result |= {"undertow_s": ours[0], "undertow_peak_mb": ours[1]}
+        for peer, script in (("opendp", OPENDP), ("pipeline_dp", PIPELINE)):
+            try:
+                seconds, peak = _timed(folder, script.format(bound=bound), python)
+            except RuntimeError as fault:
+                result[peer] = str(fault).strip().splitlines()[-1]
+                continue
+            result |= {f"{peer}_s": seconds, f"{peer}_peak_mb": peak}
+            result[f"{peer}_over_undertow"] = seconds / ours[0]
+    return result
+
+
+def main() -> None:
+    """Read the size from the command line and print one JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--peer", metavar="PYTHON")
+    given = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    rows = FULL if given.full else given.rows
+    if given.peer is not None:
+        print(json.dumps(peers(given.peer, PEER_ROWS if rows == ROWS else rows)))
+    else:
+        print(json.dumps(run(rows)))
+
+
+if __name__ == "__main__":
+    main()

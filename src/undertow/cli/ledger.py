@@ -1,0 +1,229 @@
+"""`undertow ledger`: the persistent budget of a data set."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from undertow.cli.ledger_inputs import (
+    opened,
+    read_budgets,
+    read_domain,
+    release_domain,
+    required_ledger,
+)
+from undertow.cli.ledger_tables import (
+    budget_records,
+    print_budgets,
+    print_history,
+    summary_record,
+)
+from undertow.cli.output import (
+    EXIT_REFUSED,
+    complain,
+    guarded,
+    print_json,
+    working,
+)
+from undertow.errors import LedgerError
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(
+    name="ledger",
+    help="The budget of a data set: make, read and check it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Address = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        show_default=False,
+        help="A file, or postgresql://user@host/name.",
+    ),
+]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@ledger.command("init")
+def init(
+    address: Address,
+    dataset: Annotated[str, typer.Option(help="The data set whose budget this is.")],
+    granularity: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME=LOSS",
+            help="A budget, such as user=epsilon:1, event=rho:0.5, "
+            "w-event:24=mu:1 or user=epsilon:1,delta:1e-6; may be repeated.",
+        ),
+    ],
+    domain: Annotated[
+        str | None,
+        typer.Option(help="The domain as JSON text, @file.json or @plan.toml."),
+    ] = None,
+    release: Annotated[
+        Path | None,
+        typer.Option(metavar="RELEASE.toml", help="Take the domain of this release."),
+    ] = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Make a ledger; everything later is charged to it.
+
+    Example: [bold]undertow ledger init steps.ledger --dataset steps --granularity
+    user=epsilon:1 --domain '{"kind": "stream", "users": 1000, "times": 24}'[/bold]
+
+    Exit status: 0 done, 2 bad input, and nothing is left behind.
+    """
+    with guarded():
+        package = required_ledger()
+        if (domain is None) == (release is None):
+            raise LedgerError(
+                "a ledger must be given --domain or --release, got both or neither."
+            )
+        found = read_domain(domain) if domain is not None else None
+        if found is None:
+            assert release is not None
+            found = release_domain(release)
+        budgets = read_budgets(granularity)
+        try:
+            made = package.BudgetLedger.create(
+                address, dataset=dataset, domain=found, budgets=budgets
+            )
+        except (TypeError, ValueError) as fault:
+            raise LedgerError(str(fault)) from None
+        with made:
+            if json_output:
+                print_json(summary_record(made))
+            else:
+                typer.echo(f"{made.name} holds the budget of {made.dataset}.")
+                print_budgets(made)
+
+
+@ledger.command("show")
+def show(address: Address, json_output: JsonOutput = False) -> None:
+    """Show what was agreed and what is left.
+
+    Example: [bold]undertow ledger show steps.ledger[/bold]
+    """
+    with guarded(), opened(address) as found:
+        if json_output:
+            print_json(summary_record(found))
+            return
+        states = found.states()
+        typer.echo(f"{found.name} holds the budget of {found.dataset}.")
+        print_budgets(found)
+        typer.echo(
+            f"{sum(states.values())} charges: {states['done']} with their output, "
+            f"{states['charged']} waiting for it, {states['spoiled']} closed without."
+        )
+        head = found.head
+        typer.echo(f"{head.count} entries; the head to keep elsewhere is {head.hash}.")
+
+
+@ledger.command("remaining")
+def remaining(address: Address, json_output: JsonOutput = False) -> None:
+    """Print what is left at each granularity, for the unit that lost the most.
+
+    Example: [bold]undertow ledger remaining steps.ledger --json[/bold]
+    """
+    with guarded(), opened(address) as found:
+        if json_output:
+            print_json({"budgets": budget_records(found)})
+        else:
+            print_budgets(found)
+
+
+@ledger.command("history")
+def history(
+    address: Address,
+    after: Annotated[int, typer.Option(min=0, help="Start after this entry.")] = 0,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Print at most so many entries.")
+    ] = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """List the entries in order: charges, stored outputs, closed charges.
+
+    Example: [bold]undertow ledger history steps.ledger --limit 20[/bold]
+    """
+    with guarded(), opened(address) as found:
+        entries = found.history(after=after, limit=limit)
+        if json_output:
+            print_json({"entries": [entry.to_dict() for entry in entries]})
+        else:
+            print_history(entries)
+
+
+@ledger.command("verify")
+def verify(
+    address: Address,
+    head: Annotated[
+        str | None, typer.Option(metavar="HASH", help="A hash kept elsewhere.")
+    ] = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Check that no entry was edited, deleted, inserted or reordered.
+
+    Example: [bold]undertow ledger verify steps.ledger[/bold]
+
+    Exit status: 0 as it was written, 2 no ledger, 3 something was changed.
+    """
+    with guarded():
+        package = required_ledger()
+        with working(f"checking {address}"):
+            faults = package.verify_ledger(address, head=head)
+    if json_output:
+        print_json({"sound": not faults, "faults": [f.to_dict() for f in faults]})
+    elif not faults:
+        typer.echo("Every entry is as it was written.")
+    if faults:
+        more = f" ({len(faults)} faults in all)" if len(faults) > 1 else ""
+        complain(
+            f"{faults[0].what.rstrip('.')}{more}; restore the ledger from a copy, and "
+            "release nothing until then."
+        )
+        raise typer.Exit(EXIT_REFUSED)
+
+
+@ledger.command("export")
+def export(
+    address: Address,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write to this new file instead, for its owner alone."),
+    ] = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Print terms, entries and head as one JSON object; outputs by their digests.
+
+    Example: [bold]undertow ledger export steps.ledger --output steps.json[/bold]
+    """
+    with guarded(), opened(address) as found:
+        record = found.export()
+        if output is None:
+            print_json(record)
+            return
+        _write(output, record)
+        if json_output:
+            print_json({"written": str(output), "head": record["head"]})
+        else:
+            typer.echo(f"{output} holds {record['head']['count']} entries.")
+
+
+def _write(path: Path, record: dict[str, object]) -> None:
+    import json
+
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise LedgerError(
+            f"output must be a new file, got {path}, which is there."
+        ) from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(record, file, ensure_ascii=False, indent=1)
+        file.write("\n")

@@ -1,0 +1,141 @@
+"""What people give to `undertow ledger`: addresses, budgets and domains."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from undertow.cli.files import LARGEST_FILE
+from undertow.cli.json_values import read_json
+from undertow.composition.document import domain_from_document
+from undertow.errors import LedgerError
+from undertow.privacy import GDP, ZCDP, Approx, Pure
+from undertow.privacy.loss import Loss
+from undertow.spaces import Granularity, parse_granularity
+from undertow.spaces.base import Domain
+
+if TYPE_CHECKING:
+    from undertow.ledger import BudgetLedger
+
+__all__ = [
+    "opened",
+    "read_budgets",
+    "read_domain",
+    "release_domain",
+    "required_ledger",
+]
+
+_LOSSES: dict[frozenset[str], Any] = {
+    frozenset({"epsilon"}): Pure,
+    frozenset({"epsilon", "delta"}): Approx,
+    frozenset({"rho"}): ZCDP,
+    frozenset({"mu"}): GDP,
+}
+
+
+def required_ledger() -> ModuleType:
+    """Return the package, or say what to install."""
+    try:
+        import undertow.ledger
+    except ImportError as fault:
+        raise LedgerError(str(fault)) from None
+    return undertow.ledger
+
+
+@contextmanager
+def opened(address: str) -> Iterator[BudgetLedger]:
+    """Open a ledger and close it again."""
+    found: BudgetLedger = required_ledger().BudgetLedger.open(address)
+    with found:
+        yield found
+
+
+def read_budgets(words: Iterable[str]) -> dict[Granularity, Loss]:
+    """Read budgets given as ``user=epsilon:1``.
+
+    Raises
+    ------
+    LedgerError
+        If a word is no budget, or a granularity comes twice.
+
+    Examples
+    --------
+    >>> read_budgets(["w-event:24=epsilon:1/2"])
+    {WEvent(w=24, single_user=False): Pure(epsilon=0.5)}
+    """
+    budgets: dict[Granularity, Loss] = {}
+    for word in words:
+        name, sign, text = word.rpartition("=")
+        if not sign:
+            raise LedgerError(
+                "a granularity must be given with its budget, such as user=epsilon:1, "
+                f"got {word[:60]!r}."
+            )
+        try:
+            target = parse_granularity(name)
+            loss = _read_loss(text)
+        except ValueError as fault:
+            raise LedgerError(f"budget {word[:60]!r}: {fault}") from None
+        if target in budgets:
+            raise LedgerError(f"{name} must have one budget, got two.")
+        budgets[target] = loss
+    return budgets
+
+
+def _read_loss(text: str) -> Loss:
+    values = {}
+    for part in text.split(","):
+        name, _, value = part.partition(":")
+        values[name.strip()] = value.strip()
+    build = _LOSSES.get(frozenset(values))
+    if build is None:
+        raise ValueError(
+            "a budget must be epsilon:…, epsilon:…,delta:…, rho:… or mu:…, got "
+            f"{text[:40]!r}."
+        )
+    loss: Loss = build(**values)
+    return loss
+
+
+def read_domain(text: str) -> Domain:
+    """Read a domain given as JSON text, ``@file.json`` or ``@plan.toml``."""
+    document = (
+        _read_toml(Path(text[1:])) if _is_toml(text) else read_json(text, "domain")
+    )
+    if isinstance(document, dict) and "kind" not in document:
+        document = document.get("domain", document)
+    return domain_from_document(document)
+
+
+def release_domain(path: Path) -> Domain:
+    """Return the domain that a release file is accounted on."""
+    try:
+        from undertow.release.document import read_release
+        from undertow.release.plan import plan_release
+    except ImportError as fault:
+        raise LedgerError(str(fault)) from None
+    domain: Domain = plan_release(read_release(path)).domain
+    return domain
+
+
+def _is_toml(text: str) -> bool:
+    return text.startswith("@") and text.endswith(".toml")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            raise LedgerError(f"{path} must be a plan file, got a larger file.")
+        return tomllib.loads(content.decode("utf-8"))
+    except OSError as fault:
+        raise LedgerError(
+            f"{path} must be a readable file, got {fault.strerror}."
+        ) from None
+    except (ValueError, RecursionError):
+        raise LedgerError(f"{path} must be a TOML file, got another text.") from None

@@ -1,0 +1,205 @@
+"""`undertow release`: plan and run a private release of a table."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from undertow.cli.output import guarded, print_json, working
+from undertow.errors import PlanError
+
+if TYPE_CHECKING:
+    from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
+
+__all__ = ["release"]
+
+release = typer.Typer(
+    name="release",
+    help="A private release of a table: what it will cost, and making it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+File = Annotated[Path, typer.Argument(metavar="RELEASE.toml", show_default=False)]
+AsOf = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Time of the run of a continual release, in UTC, such as "
+        "2026-01-31T12:00.",
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report, as .html or .md."),
+]
+JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_ROWS_SHOWN = 12
+
+
+@release.command("plan")
+def plan_command(
+    file: File,
+    as_of: AsOf = None,
+    report: ReportFile = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Show what a release will cost and how good it will be; no data is read.
+
+    Cost at every granularity, expected error of each cell, risk under the stated
+    threat, and leakage under the stated correlation. Nothing is charged.
+
+    Example: [bold]undertow release plan release.toml[/bold]
+
+    Exit status: 0 done, 2 bad input, 3 refused because the guarantee would not hold.
+    """
+    with guarded():
+        loaded = _load(file)
+        with working("planning"):
+            plan = loaded.plan(as_of=as_of)
+        if report is not None:
+            _write_report(_planned(loaded, plan), report)
+        if json_output:
+            print_json(plan.to_dict())
+        else:
+            _print(plan)
+
+
+@release.command("run")
+def run_command(
+    file: File,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEDGER",
+            help="A file or postgresql:// address. Default: what the release says, or "
+            "a file beside it, made with the promise as its budget.",
+        ),
+    ] = None,
+    as_of: AsOf = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the tables. Default: what the release says."),
+    ] = None,
+    repeat: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="The same run is charged once and has one output; a larger number "
+            "asks for another, and pays for it.",
+        ),
+    ] = 1,
+    report: ReportFile = None,
+    json_output: JsonOutput = False,
+) -> None:
+    """Charge the ledger, release, and write tables and manifest.
+
+    A run that was charged and killed is finished by the next one without a new charge;
+    a run that is done returns its stored output.
+
+    Example: [bold]undertow release run release.toml --ledger city.ledger[/bold]
+
+    Exit status: 0 done, 2 bad input, 3 refused because the guarantee would not hold or
+    the budget is spent.
+    """
+    with guarded():
+        loaded = _load(file)
+        with _telling() as tell:
+            done = loaded.run(
+                ledger=ledger,
+                as_of=as_of,
+                output=output,
+                repeat=repeat,
+                command=_command(),
+                progress=tell,
+            )
+        if report is not None:
+            _write_report(_finished(done), report)
+        if json_output:
+            print_json(done.to_dict())
+        else:
+            _print_run(done, report)
+
+
+def _load(path: Path) -> ReleaseFile:
+    from undertow.release import load
+
+    return load(path)
+
+
+def _command() -> str:
+    """Return how the command was started; passwords in addresses are masked."""
+    from undertow.release.document_errors import masked
+
+    return shlex.join(["undertow", *(masked(word) for word in sys.argv[1:])])
+
+
+@contextmanager
+def _telling() -> Iterator[Any]:
+    """Show on a terminal what is being done."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("planning") as status:
+        yield status.update
+
+
+def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:
+    from undertow.release.record import run_record
+
+    return run_record(
+        plan, (), engine="none: this is a plan", title=loaded.title, command=_command()
+    )
+
+
+def _finished(done: ReleaseRun) -> dict[str, Any]:
+    charge = done.charge
+    entry = {"number": charge.number, "key": charge.key, "hash": charge.hash}
+    return {**done.record, "charge": entry}
+
+
+def _write_report(record: dict[str, Any], path: Path) -> None:
+    from undertow.report import ReleaseReport
+
+    if path.suffix.lower() not in (".html", ".htm", ".md"):
+        raise PlanError(f"report must end with .html or .md, got {path.name!r}.")
+    ReleaseReport(record).write(path)
+
+
+def _print(shown: Any) -> None:
+    from rich.console import Console
+
+    Console(soft_wrap=True).print(shown)
+
+
+def _print_run(done: ReleaseRun, report: Path | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    for answer in done.answers:
+        table = Table(title=Text(answer["name"]), title_justify="left")
+        for name in answer["columns"]:
+            table.add_column(Text(name))
+        for row in answer["rows"][:_ROWS_SHOWN]:
+            table.add_row(*(Text(_shown(cell)) for cell in row))
+        _print(table)
+        left = len(answer["rows"]) - _ROWS_SHOWN
+        if left > 0:
+            typer.echo(f"… and {left} rows more in the file.")
+    typer.echo(done.story)
+    if done.folder is not None:
+        typer.echo(f"Files: {done.folder}")
+    if report is not None:
+        typer.echo(f"Report: {report}")
+
+
+def _shown(cell: Any) -> str:
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

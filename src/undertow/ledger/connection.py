@@ -1,0 +1,238 @@
+"""Where a ledger lives: files and servers, transactions, and faults in one sentence."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from undertow.errors import LedgerError
+
+__all__ = ["Place", "place_of"]
+
+_PATIENCE_S = 60
+_POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg")
+# What the drivers say, and what a person can do about it. Their own words may hold
+# values, so they are never repeated.
+_REASONS = {
+    "readonly": ("is read-only", "make it and its folder writable"),
+    "read-only": ("is read-only", "make it and its folder writable"),
+    "permission denied": ("is not yours to use", "ask for the rights to it"),
+    "disk is full": ("has no room left", "free some space"),
+    "disk i/o error": ("could not be written", "check the disk it is on"),
+    "no space left": ("has no room left", "free some space"),
+    "is locked": ("is busy with another writer", "try again"),
+    "not a database": ("is no SQLite file", "give the path of a ledger"),
+    "malformed": ("is damaged", "restore it from a copy"),
+    "unable to open": ("cannot be opened", "check the path and its rights"),
+    "no such table": ("holds no ledger", "make one with undertow ledger init"),
+    "already exists": ("was made by somebody else just now", "open it"),
+    "does not exist": ("holds no ledger", "make one with undertow ledger init"),
+    "append-only": ("is append-only", "add an entry instead"),
+    "connection": ("cannot be reached", "check the address and that it runs"),
+}
+
+
+class Place:
+    """The database of one ledger.
+
+    Parameters
+    ----------
+    url : URL
+        With a driver this package supports.
+    """
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.path = Path(url.database or "") if self.is_file else None
+        self._engine = _engine(url)
+        self._process = os.getpid()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is one SQLite file."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def name(self) -> str:
+        """How messages call it, without a password."""
+        if self.path is not None:
+            return str(self.path)
+        return self.url.render_as_string(hide_password=True)
+
+    def claim(self) -> None:
+        """Create the file, readable by its owner alone, unless it is there.
+
+        It keeps its journal beside it (``-wal``), so that readers do not wait.
+        """
+        if self.path is None:
+            return
+        try:
+            if not self.path.exists():
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with closing(sqlite3.connect(self.path)) as link:
+                _prepare_file(link)
+        except sqlite3.Error:
+            raise LedgerError(
+                f"{self.name} must be a new path or an empty file, got another file; "
+                "choose another path."
+            ) from None
+        except OSError as fault:
+            raise LedgerError(
+                f"{self.name} must be a place where a file can be made, got "
+                f"{fault.strerror}; choose another path."
+            ) from None
+
+    def require_file(self) -> None:
+        """Refuse a path with no file: opening must not make an empty one."""
+        if self.path is None:
+            return
+        try:
+            mode = self.path.stat().st_mode
+        except OSError:
+            raise LedgerError(
+                f"{self.name} must be a ledger, got no such file; make one with "
+                "undertow ledger init."
+            ) from None
+        if not stat.S_ISREG(mode):
+            raise LedgerError(f"{self.name} must be a ledger, got no plain file.")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a transaction that sees one state of the ledger."""
+        with self._faults(), self._link() as link, link.begin():
+            yield link
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open a transaction that no other writer can overlap.
+
+        It is committed at the end of the block, and only then; after a fault nothing of
+        it remains.
+        """
+        with self._faults(), self._link() as link:
+            link = link.execution_options(undertow_writes=True)
+            with link.begin():
+                yield link
+
+    @contextmanager
+    def closed_on_fault(self) -> Iterator[None]:
+        """Leave no connection behind where opening fails."""
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def _link(self) -> Connection:
+        if os.getpid() != self._process:  # connections do not survive a fork
+            self._engine.dispose(close=False)
+            self._process = os.getpid()
+        return self._engine.connect()
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLAlchemyError as fault:
+            state, way = _reason(fault)
+            raise LedgerError(
+                f"{self.name} must be a ledger that can be used, but it {state}; {way}."
+            ) from None
+
+
+def _reason(fault: SQLAlchemyError) -> tuple[str, str]:
+    words = str(getattr(fault, "orig", fault)).lower()
+    for sign, reason in _REASONS.items():
+        if sign in words:
+            return reason
+    return f"failed ({type(fault).__name__})", "look at its server"
+
+
+def place_of(address: str | os.PathLike[str]) -> Place:
+    """Return the place of a path or of a database URL.
+
+    Parameters
+    ----------
+    address : str or path
+        A path to a file, ``sqlite:///path``, or ``postgresql://user@host/name``.
+
+    Raises
+    ------
+    LedgerError
+        If it is neither, or the driver is not installed.
+    """
+    text = os.fspath(address)
+    if not text:
+        raise LedgerError("a ledger must have a path or a URL, got an empty text.")
+    if "://" not in text:
+        return Place(URL.create("sqlite", database=text))
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise LedgerError(
+            "a ledger's URL must be one such as sqlite:///file or "
+            "postgresql://user@host/name, got another text."
+        ) from None
+    if url.drivername in _POSTGRESQL:
+        return _postgresql(url)
+    if url.drivername not in ("sqlite", "sqlite+pysqlite") or not url.database:
+        raise LedgerError(
+            "a ledger must be a SQLite file or a PostgreSQL database, got "
+            f"{url.drivername!r}; give a path, or postgresql://user@host/name."
+        )
+    return Place(url)
+
+
+def _postgresql(url: URL) -> Place:
+    try:
+        return Place(url.set(drivername="postgresql+psycopg"))
+    except (ImportError, NoSuchModuleError):
+        raise LedgerError(
+            "psycopg must be installed for a ledger on PostgreSQL, got no such module; "
+            "run pip install 'undertow[postgres]'."
+        ) from None
+
+
+def _engine(url: URL) -> Engine:
+    if url.get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True)
+    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S})
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare_file(link: sqlite3.Connection) -> None:
+    """Set the journal of a new file; leave every other database as it is."""
+    tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master")}
+    if tables and "ledger_version" not in tables:
+        raise sqlite3.DatabaseError("this database holds something else")
+    if not tables:
+        link.execute("PRAGMA journal_mode = WAL")
+
+
+def _prepare(connection: Any, _: Any) -> None:
+    """Take transactions in our own hands; a commit is on the disk when it returns."""
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA trusted_schema = OFF")
+    cursor.close()
+
+
+def _begin(link: Connection) -> None:
+    writes = link.get_execution_options().get("undertow_writes", False)
+    link.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

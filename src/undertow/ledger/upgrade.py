@@ -1,0 +1,100 @@
+"""From an older schema to the present one: a copy first, then one transaction."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, select
+
+from undertow.errors import LedgerError
+from undertow.ledger.connection import Place
+from undertow.ledger.tables import LATEST, version
+
+__all__ = ["migrate", "schema_of", "upgrade_schema"]
+
+
+def schema_of(link: Connection) -> int | None:
+    """Return the schema of the database; None where it holds no ledger."""
+    if not inspect(link).has_table(version.name):
+        return None
+    found = link.execute(select(version.c.version_num)).scalar_one_or_none()
+    return int(found) if found is not None and found.isdecimal() else None
+
+
+def upgrade_schema(link: Connection, *, to: int = LATEST) -> None:
+    """Run the migrations that are missing, in the caller's transaction."""
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(Path(__file__).parent / "migrations"))
+    context = MigrationContext.configure(link, opts={"version_table": version.name})
+    missing = list(script.iterate_revisions(str(to), context.get_current_revision()))
+    with Operations.context(context):
+        for revision in reversed(missing):
+            revision.module.upgrade()
+    context.stamp(script, str(to))
+
+
+def migrate(place: Place) -> None:
+    """Bring a ledger to the present schema, a copy of the file kept beside it.
+
+    Raises
+    ------
+    LedgerError
+        If the database holds no ledger, or one of a newer version of the package.
+
+    Notes
+    -----
+    The copy is taken and the migrations run while the writer's lock is held, so no
+    charge falls between them; if one fails, the ledger is as it was.
+    """
+    with place.reading() as link:
+        found = _require_known(schema_of(link), place)
+    if found == LATEST:
+        return
+    with place.writing() as link:
+        found = _require_known(schema_of(link), place)
+        if found < LATEST:
+            _copy(place, schema=found)
+            upgrade_schema(link)
+
+
+def _require_known(found: int | None, place: Place) -> int:
+    if found is None:
+        raise LedgerError(
+            f"{place.name} must hold a ledger, got none; make one with undertow "
+            "ledger init."
+        )
+    if found > LATEST:
+        raise LedgerError(
+            f"{place.name} must be a ledger of schema {LATEST} or older, got schema "
+            f"{found}; update undertow."
+        )
+    return found
+
+
+def _copy(place: Place, *, schema: int) -> None:
+    if place.path is None:  # a server has its own backups
+        return
+    target = Path(f"{place.path}.schema{schema}.bak")
+    number = 1
+    while target.exists():
+        number += 1
+        target = Path(f"{place.path}.schema{schema}.{number}.bak")
+    try:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with (
+            closing(sqlite3.connect(place.path)) as source,
+            closing(sqlite3.connect(target)) as copy,
+        ):
+            source.backup(copy)
+    except (OSError, sqlite3.Error):
+        target.unlink(missing_ok=True)
+        raise LedgerError(
+            f"{place.name} must be copied before it is brought to a newer schema, got "
+            f"no copy at {target}; make the folder writable."
+        ) from None

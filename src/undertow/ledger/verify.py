@@ -1,0 +1,238 @@
+"""Whether a ledger is as it was written: every row, their order, and the head."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from undertow.errors import LedgerError, UndertowError
+from undertow.ledger.book import Book
+from undertow.ledger.chain import read_head, read_terms, rows_of
+from undertow.ledger.connection import place_of
+from undertow.ledger.record import (
+    Entry,
+    Head,
+    digest,
+    loss_to_document,
+    read_entry,
+)
+from undertow.ledger.tables import entries, outputs
+from undertow.ledger.terms import Terms
+from undertow.ledger.upgrade import migrate
+
+__all__ = ["Fault", "faults_of", "verify_ledger"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in a ledger that is not as it was written.
+
+    Parameters
+    ----------
+    number : int or None
+        The entry it was found at; None for the terms and the head.
+    what : str
+        One sentence.
+    """
+
+    number: int | None
+    what: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fault as a record."""
+        return {"number": self.number, "what": self.what}
+
+
+def verify_ledger(
+    address: str | os.PathLike[str], *, head: str | None = None
+) -> list[Fault]:
+    """Check a ledger that may be too damaged to open.
+
+    Parameters
+    ----------
+    address : str or path
+        Where it is.
+    head : str, optional
+        A hash kept elsewhere, that must still be in the chain.
+
+    Raises
+    ------
+    LedgerError
+        If there is no ledger, or it cannot be read at all.
+    """
+    place = place_of(address)
+    place.require_file()
+    try:
+        migrate(place)
+        with place.reading() as link:
+            return faults_of(link, head=head)
+    finally:
+        place.close()
+
+
+def faults_of(link: Connection, *, head: str | None = None) -> list[Fault]:
+    """Return every fault of a ledger, in the order of the chain.
+
+    Parameters
+    ----------
+    link : Connection
+        In a reading transaction.
+    head : str, optional
+        A hash kept elsewhere, that must still be in the chain.
+
+    Notes
+    -----
+    Who can rewrite the whole database can write a consistent one; only a hash kept
+    elsewhere shows that. Anything less -- an edited, deleted, inserted or reordered
+    row, edited terms, another head, another output -- is found.
+    """
+    try:
+        text, kept = read_terms(link)
+        anchor = read_head(link)
+    except LedgerError as fault:
+        return [Fault(None, str(fault))]
+    walk = _Walk(text, kept)
+    for row in _rows(link):
+        walk.step(*row)
+    faults = walk.finish(anchor, head)
+    faults += _output_faults(link, walk.stored)
+    return faults or _loss_faults(walk, text)
+
+
+def _rows(link: Connection) -> Iterator[tuple[int, str, str, str, str]]:
+    query = select(
+        entries.c.number, entries.c.kind, entries.c.key, entries.c.body, entries.c.hash
+    ).order_by(entries.c.number)
+    for row in rows_of(link, query):
+        yield row[0], row[1], row[2], row[3], row[4]
+
+
+class _Walk:
+    """One pass over the chain."""
+
+    def __init__(self, text: str, kept: str) -> None:
+        self.faults: list[Fault] = []
+        self.head = Head(0, digest(text))
+        self.seen = {self.head.hash}
+        self.charges: list[Entry] = []
+        self.stored: dict[int, Entry] = {}
+        self._keys: dict[str, int] = {}
+        self._closed: set[int] = set()
+        if kept != self.head.hash:
+            self._say(None, "the terms must be as they were agreed, got edited ones.")
+
+    def step(self, number: int, kind: str, key: str, body: str, kept: str) -> None:
+        """Look at one row."""
+        if number != self.head.count + 1:
+            missing = self.head.count + 1
+            self._say(number, f"entry {missing} must be in its place, got none.")
+        try:
+            entry = read_entry(body)
+        except LedgerError:
+            self._say(number, f"entry {number} must be readable, got another text.")
+            self.head = Head(number, kept)
+            return
+        self._compare(entry, number=number, kind=kind, key=key, kept=kept)
+        if entry.hash != kept:
+            self._say(number, f"entry {number} must be as written, got an edited one.")
+        elif entry.body.get("previous") != self.head.hash:
+            self._say(
+                number, f"entry {number} must follow the one before it, got a gap."
+            )
+        self._place(entry)
+        self.head = Head(number, entry.hash)
+        self.seen.add(entry.hash)
+
+    def finish(self, anchor: Head, witness: str | None) -> list[Fault]:
+        """Compare the end with the head, and with a hash kept elsewhere."""
+        if anchor != self.head:
+            self._say(
+                None,
+                f"the head must be entry {self.head.count}, got entry {anchor.count} "
+                "or another hash: entries were removed or added.",
+            )
+        if witness is not None and witness not in self.seen:
+            self._say(
+                None,
+                "the head kept elsewhere must be in the chain, got a ledger without "
+                "it: it was replaced or rewritten.",
+            )
+        return self.faults
+
+    def _compare(
+        self, entry: Entry, *, number: int, kind: str, key: str, kept: str
+    ) -> None:
+        if (entry.number, entry.kind, entry.key) != (number, kind, key):
+            self._say(number, f"entry {number} must agree with its row, got another.")
+
+    def _place(self, entry: Entry) -> None:
+        """Check what an entry says of a charge."""
+        at = entry.number
+        if entry.kind == "charge":
+            if entry.key in self._keys:
+                self._say(at, f"entry {at} must have a key of its own, got one twice.")
+            self._keys[entry.key] = at
+            self.charges.append(entry)
+            return
+        charge = entry.body.get("charge")
+        if charge is None or self._keys.get(entry.key) != charge:
+            self._say(at, f"entry {at} must be about an earlier charge, got none.")
+        elif charge in self._closed:
+            self._say(at, f"entry {at} must be about an open charge, got a closed one.")
+        else:
+            self._closed.add(charge)
+            if entry.kind == "output":
+                self.stored[charge] = entry
+
+    def _say(self, number: int | None, what: str) -> None:
+        self.faults.append(Fault(number, what))
+
+
+def _output_faults(link: Connection, stored: dict[int, Entry]) -> list[Fault]:
+    faults, present = [], set()
+    query = select(outputs.c.charge, outputs.c.content).order_by(outputs.c.charge)
+    for charge, content in rows_of(link, query, at_once=1):
+        present.add(charge)
+        entry = stored.get(charge)
+        if entry is None or digest(bytes(content)) != entry.body.get("sha256"):
+            faults.append(
+                Fault(
+                    charge,
+                    f"the output of entry {charge} must be as stored, got another.",
+                )
+            )
+    missing = sorted(set(stored) - present)
+    faults += [
+        Fault(charge, f"the output of entry {charge} must be there, got none.")
+        for charge in missing
+    ]
+    return faults
+
+
+def _loss_faults(walk: _Walk, text: str) -> list[Fault]:
+    """Add up all charges again and compare with the losses the last one states."""
+    if not walk.charges:
+        return []
+    try:
+        terms = Terms.from_text(text)
+        book = Book(terms, digest(text))
+        for entry in walk.charges:
+            book.enter(entry)
+        after = book.after()
+    except (UndertowError, KeyError, TypeError, ValueError):
+        return [Fault(None, "the charges must be readable, got one that is not.")]
+    last = walk.charges[-1]
+    faults = []
+    for limit in terms.limits:
+        if last.body["losses"].get(limit.name) != loss_to_document(after[limit.name]):
+            what = (
+                f"the loss at {limit.name} must be the sum of the charges, got another."
+            )
+            faults.append(Fault(last.number, what))
+        if not after[limit.name].within(limit.budget):
+            faults.append(Fault(last.number, f"the {limit.name} budget is overspent."))
+    return faults

@@ -1,0 +1,35 @@
+"""Libraries of the extras: loaded when needed, asked for in one sentence."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from undertow.errors import PlanError
+
+__all__ = ["load"]
+
+
+def load(module: str, *, extra: str = "release") -> Any:
+    """Import a library of an extra.
+
+    Parameters
+    ----------
+    module : str
+        The module's name.
+    extra : str
+        The extra that brings it.
+
+    Raises
+    ------
+    PlanError
+        If it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise PlanError(
+            f"{name} must be installed, got no such library; "
+            f"run pip install 'undertow[{extra}]'."
+        ) from None

@@ -1,0 +1,238 @@
+r"""After the noise: no negative counts, whole numbers, and margins that add up.
+
+All of it is a function of noisy answers, so that it costs nothing; it changes the
+estimates, which are no longer unbiased once negative ones are raised to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.release.answer import QueryAnswer
+from undertow.release.job import Grid
+
+__all__ = ["Table", "add_up", "least_squares", "settle_rows"]
+
+Array = NDArray[np.float64]
+_KEPT = "intervals are those of the answer before it was made consistent"
+
+
+def settle_rows(
+    rows: list[tuple[Any, ...]], consistent: Sequence[str], *, non_negative: bool = True
+) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
+    """Apply what a query asks for to each answer by itself.
+
+    Parameters
+    ----------
+    rows : list of tuple
+        Ending in estimate, low and high.
+    consistent : sequence of str
+        ``"non-negative"`` and ``"integer"``.
+    non_negative : bool
+        Whether the truth cannot be negative: the ends of the interval are then raised
+        to zero as well, which loses no coverage.
+
+    Returns
+    -------
+    list of tuple, tuple of str
+        The rows and notes about them.
+
+    Examples
+    --------
+    >>> settle_rows([("a", -3, -8, 2)], ["non-negative"])[0]
+    [('a', 0, 0, 2)]
+    """
+    notes: list[str] = []
+    if "integer" in consistent:
+        rows = [(*row[:-3], round(row[-3]), *row[-2:]) for row in rows]
+        notes.append(f"estimates are rounded to whole numbers; {_KEPT}")
+    if "non-negative" in consistent:
+        first = 3 if non_negative else 1
+        rows = [_raised(row, first) for row in rows]
+        ends = "estimates and ends of intervals" if non_negative else "estimates"
+        notes.append(f"negative {ends} are raised to 0")
+    return rows, tuple(notes)
+
+
+def _raised(row: tuple[Any, ...], count: int) -> tuple[Any, ...]:
+    numbers = [max(0, x) if at < count else x for at, x in enumerate(row[-3:])]
+    return (*row[:-3], *numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A released table of counts over public keys, to be reconciled with others.
+
+    Parameters
+    ----------
+    answer : QueryAnswer
+        Rows in the order of the grid.
+    grid : Grid
+        Its keys.
+    same : tuple
+        Equal for tables that count the same rows.
+    consistent : tuple of str
+        What its query asks for.
+    """
+
+    answer: QueryAnswer
+    grid: Grid
+    same: tuple[Any, ...]
+    consistent: tuple[str, ...] = ()
+
+
+def least_squares(tables: Sequence[tuple[Array, float]]) -> Array:
+    r"""Return the cells that fit several margins of one table best.
+
+    .. math:: \min_x \sum_q w_q \|A_q x - y_q\|^2
+
+    Parameters
+    ----------
+    tables : sequence of (ndarray, float)
+        For each table its numbers, with one axis per axis of the finest table and
+        length 1 where that axis is summed out, and its weight. One table has all axes
+        in full.
+
+    Notes
+    -----
+    Summing out an axis of length n maps deviations from the mean of that axis to zero
+    and multiplies the mean part by n. On the part of x that deviates along exactly the
+    axes U, the normal equations are therefore a number,
+    :math:`\lambda_U = \sum_{q: U\subseteq \text{axes}(q)} w_q
+    \prod_{a\notin\text{axes}(q)} n_a`, and x is solved for part by part.
+
+    Examples
+    --------
+    >>> cells, total = np.array([1.0, 2.0]), np.array([6.0])
+    >>> least_squares([(cells, 1.0), (total, 1.0)]).tolist()
+    [2.0, 3.0]
+    """
+    shape = np.broadcast_shapes(*(numbers.shape for numbers, _ in tables))
+    axes = range(len(shape))
+    right = np.zeros(shape)
+    for numbers, weight in tables:
+        right = right + weight * numbers
+    found = np.zeros(shape)
+    for size in range(len(shape) + 1):
+        for chosen in combinations(axes, size):
+            factor = _eigenvalue(tables, shape, chosen)
+            if factor > 0:
+                found = found + _part(right, chosen) / factor
+    return np.asarray(found)
+
+
+def _eigenvalue(
+    tables: Sequence[tuple[Array, float]],
+    shape: tuple[int, ...],
+    chosen: tuple[int, ...],
+) -> float:
+    total = 0.0
+    for numbers, weight in tables:
+        kept = [a for a, n in enumerate(numbers.shape) if n == shape[a]]
+        if set(chosen) <= set(kept):
+            lost = [n for a, n in enumerate(shape) if a not in kept]
+            total += weight * float(np.prod(lost))
+    return total
+
+
+def _part(array: Array, chosen: tuple[int, ...]) -> Array:
+    """Return the part that deviates along exactly these axes."""
+    for axis in range(array.ndim):
+        mean = array.mean(axis=axis, keepdims=True)
+        array = array - mean if axis in chosen else np.broadcast_to(mean, array.shape)
+    return array
+
+
+def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
+    """Reconcile nested tables of counts so that margins add up.
+
+    Parameters
+    ----------
+    tables : sequence of Table
+        Any tables; those that count the same rows over a subset of another's columns,
+        with the same keys, are adjusted together.
+
+    Returns
+    -------
+    list of QueryAnswer
+        In the order given; estimates changed, intervals as they were.
+
+    Notes
+    -----
+    Weighted least squares on all tables of a family, weights one over the variance.
+    If the finest table asks for non-negative or whole numbers, its cells are raised
+    and rounded after that and every other table is summed anew, so that margins still
+    add up. The margins of the private tables add up only if every row has a public key
+    in every column.
+    """
+    answers = [table.answer for table in tables]
+    open_ = sorted(range(len(tables)), key=lambda at: -len(tables[at].grid.columns))
+    while open_:
+        top = open_.pop(0)
+        family = [at for at in open_ if _nested(tables[at], tables[top])]
+        if not family:
+            continue
+        open_ = [at for at in open_ if at not in family]
+        members = [tables[top], *(tables[at] for at in family)]
+        settled = _reconciled(members)
+        for at, answer in zip((top, *family), settled, strict=True):
+            answers[at] = answer
+    return answers
+
+
+def _nested(inner: Table, outer: Table) -> bool:
+    known = dict(zip(outer.grid.columns, outer.grid.keys, strict=True))
+    pairs = zip(inner.grid.columns, inner.grid.keys, strict=True)
+    return inner.same == outer.same and all(known.get(c) == keys for c, keys in pairs)
+
+
+def _reconciled(members: Sequence[Table]) -> list[QueryAnswer]:
+    """Return the answers of a family, the finest table first."""
+    top = members[0]
+    arrays = [(_aligned(table, top.grid), _weight(table)) for table in members]
+    cells = least_squares(arrays)
+    asked = {wish for table in members for wish in table.consistent}
+    if "non-negative" in asked:
+        cells = np.maximum(cells, 0.0)
+    if "integer" in asked:
+        cells = np.rint(cells)
+    return [
+        _replaced(table, cells, top.grid, whole="integer" in asked) for table in members
+    ]
+
+
+def _weight(table: Table) -> float:
+    return 1.0 / max(table.answer.deviation, 1e-150) ** 2
+
+
+def _aligned(table: Table, grid: Grid) -> Array:
+    """Return the estimates with the axes of `grid`, length 1 where summed out."""
+    numbers = np.array([float(row[-3]) for row in table.answer.rows])
+    mine = numbers.reshape([len(keys) for keys in table.grid.keys])
+    kept = [column for column in grid.columns if column in table.grid.columns]
+    mine = mine.transpose([table.grid.columns.index(column) for column in kept])
+    shape = [
+        len(keys) if column in kept else 1
+        for column, keys in zip(grid.columns, grid.keys, strict=True)
+    ]
+    return np.asarray(mine.reshape(shape))
+
+
+def _replaced(table: Table, cells: Array, grid: Grid, *, whole: bool) -> QueryAnswer:
+    lost = [a for a, c in enumerate(grid.columns) if c not in table.grid.columns]
+    kept = [column for column in grid.columns if column in table.grid.columns]
+    numbers = cells.sum(axis=tuple(lost)) if lost else cells
+    order = [kept.index(column) for column in table.grid.columns]
+    flat = numbers.transpose(order).ravel() if order else numbers.ravel()
+    rows = [
+        (*row[:-3], int(value) if whole else float(value), *row[-2:])
+        for row, value in zip(table.answer.rows, flat, strict=True)
+    ]
+    notes = (*table.answer.notes, f"margins are made to add up; {_KEPT}")
+    return replace(table.answer, rows=rows, notes=notes)

@@ -1,0 +1,117 @@
+"""How records depend on each other, from what a release file states in public."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from undertow.correlation import Blocks, Gaussian, MarkovChain, MarkovFamily, Model
+from undertow.correlation.fitting import fit_markov
+from undertow.errors import PlanError
+
+__all__ = ["stated_model"]
+
+# Records of a public file up to which a chain is fitted.
+_MOST_RECORDS = 10**7
+
+
+def stated_model(
+    stated: Any, *, path: Path | None, unit: str | None, length: int | None
+) -> Model:
+    """Return the model that ``promise.correlation`` states.
+
+    Parameters
+    ----------
+    stated : CorrelationPart
+        The model's kind and parameters.
+    path : Path, optional
+        The public file to fit a chain to.
+    unit : str, optional
+        Column of that file whose values separate series; ignored if it is not there.
+    length : int, optional
+        Number of records of a chain if the file does not state it.
+
+    Returns
+    -------
+    Model
+        A fitted chain is replaced by the whole region of chains its file supports.
+
+    Raises
+    ------
+    PlanError
+        If the public file cannot be read.
+    ModelError
+        If the parameters are no model.
+    """
+    records = stated.length if stated.length is not None else length
+    if stated.model == "blocks":
+        return Blocks.of_size(stated.group, groups=1)
+    if stated.model == "gaussian":
+        if stated.phi is not None:
+            return Gaussian.autoregressive(float(stated.phi), stated.length)
+        return Gaussian.limited(float(stated.correlation), stated.group)
+    if stated.gamma is not None:
+        return MarkovFamily(gamma=float(stated.gamma), length=records)
+    if stated.transition is not None:
+        rows = [[float(p) for p in row] for row in stated.transition]
+        start = stated.initial and [float(p) for p in stated.initial]
+        return MarkovChain(rows, start, records)
+    assert path is not None
+    series = _read_series(path, stated.states, unit)
+    return fit_markov(series, public=True).region(records)
+
+
+def _read_series(path: Path, states: str, unit: str | None) -> list[list[Any]]:
+    """Return the series of states of a public file, one per unit, in its order."""
+    columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+    if states not in columns:
+        raise PlanError(
+            f"promise.correlation.states must be a column of {path.name}, "
+            f"got {states[:60]!r}."
+        )
+    values = columns[states]
+    owners: Sequence[Any] = columns.get(unit or "", [None] * len(values))
+    series: dict[Any, list[Any]] = {}
+    for owner, value in zip(owners, values, strict=True):
+        series.setdefault(owner, []).append(None if value == "" else value)
+    return list(series.values())
+
+
+def _csv(path: Path) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {}
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.reader(file)
+            names = next(reader, [])
+            columns = {name: [] for name in names}
+            for count, row in enumerate(reader):
+                fields = row or [""] * len(names)  # an empty line is a gap
+                if len(fields) != len(names) or count >= _MOST_RECORDS:
+                    raise _unreadable(path)
+                for name, value in zip(names, fields, strict=True):
+                    columns[name].append(value)
+    except (OSError, UnicodeDecodeError, csv.Error):
+        raise _unreadable(path) from None
+    return columns
+
+
+def _parquet(path: Path) -> dict[str, list[Any]]:
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        raise PlanError(
+            "pyarrow must be installed to fit a model to a Parquet file; run pip "
+            "install 'undertow[release]'."
+        ) from None
+    try:
+        return dict(parquet.read_table(path).to_pydict())
+    except (OSError, ValueError):
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> PlanError:
+    return PlanError(
+        f"promise.correlation.fit must be a readable public table, got {path.name}."
+    )

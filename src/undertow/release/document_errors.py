@@ -1,0 +1,173 @@
+"""One sentence for whatever is wrong in a release file, without its passwords."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+from undertow.errors import PlanError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+__all__ = ["Fault", "masked", "nearest", "path_of", "refused", "shown"]
+
+# Up to the last @: a password may hold any character, and hiding more does no harm.
+_USER = re.compile(r"(\w[\w+.-]*://[^\s/?#:@]*):\S*@")
+_SECRET = re.compile(r"(?i)(?<!\w)(\w*(?:passw|pwd|secret|token)\w*)=[^&;\s'\"]+")
+_TYPES = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "mapping_type": "a table",
+    "model_type": "a table",
+}
+_LIMITS = {
+    "ge": "be at least",
+    "le": "be at most",
+    "min_length": "have a length of at least",
+    "max_length": "have a length of at most",
+}
+
+
+class Fault(ValueError):
+    """What is wrong with a part: a field below it and the rest of the sentence.
+
+    Parameters
+    ----------
+    field : str
+        Path below the part, or empty for the part itself.
+    rest : str
+        From "must" on, without the full stop.
+    """
+
+    def __init__(self, field: str, rest: str) -> None:
+        super().__init__(f"{field}\t{rest}")
+
+
+def masked(text: str) -> str:
+    """Hide the passwords of the connection URLs in a text.
+
+    Examples
+    --------
+    >>> masked("postgres://ann:s3cret@db/city?sslpassword=x")
+    'postgres://ann:***@db/city?sslpassword=***'
+    """
+    return _SECRET.sub(r"\1=***", _USER.sub(r"\1:***@", text))
+
+
+def shown(value: Any) -> str:
+    """Show a value of the document in short, passwords hidden."""
+    if isinstance(value, str):
+        text = masked(value)
+        return repr(text if len(text) <= 60 else text[:57] + "...")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        text = str(value) if not isinstance(value, int) or value < 10**30 else "a lot"
+        return text[:40]
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict):
+        return "a table"
+    return "a list" if isinstance(value, list | tuple) else type(value).__name__
+
+
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """Return " (did you mean ...?)", or nothing if no known word is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(word)[:60], names, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def path_of(places: Sequence[int | str]) -> str:
+    """Write a place in the document, such as ``queries[0].keys.hour``.
+
+    Examples
+    --------
+    >>> path_of(("queries", 0, "by"))
+    'queries[0].by'
+    """
+    path = ""
+    for place in places:
+        if isinstance(place, int):
+            path += f"[{place}]"
+        else:
+            path += ("." if path else "") + str(place)[:60]
+    return path
+
+
+def refused(fault: ValidationError, model: type[BaseModel]) -> PlanError:
+    """Turn what pydantic found into one sentence about the first mistake.
+
+    A key that is not known comes first: it often explains why another is missing.
+    """
+    errors = fault.errors(include_url=False)
+    unknown = [error for error in errors if error["type"] == "extra_forbidden"]
+    return PlanError(masked(_sentence((unknown or errors)[0], model)))
+
+
+def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
+    path, kind = path_of(error["loc"]), error["type"]
+    value = error.get("input")
+    if kind == "extra_forbidden":
+        fields = _fields(model, error["loc"][:-1])
+        last = str(error["loc"][-1])[:60]
+        near = nearest(last, fields) or f" (known: {', '.join(fields)})"
+        return f"{path} must be a key of the format, got {last!r}{near}."
+    if kind == "missing":
+        return f"{path} must be given, got nothing."
+    if kind == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        got = f"{shown(value)}{nearest(value, known)}"
+        return f"{path} must be one of {', '.join(known)}, got {got}."
+    if kind in ("value_error", "assertion_error"):
+        return _own_words(path, error)
+    if kind in _TYPES:
+        return f"{path or 'the document'} must be {_TYPES[kind]}, got {shown(value)}."
+    return f"{path} must {_limit(error)}."
+
+
+def _limit(error: ErrorDetails) -> str:
+    """Say which limit of length or size was passed."""
+    context, value = error.get("ctx", {}), error.get("input")
+    for key, words in _LIMITS.items():
+        if key in context:
+            sized = "length" in key and hasattr(value, "__len__")
+            got = len(value) if sized else shown(value)
+            return f"{words} {context[key]}, got {got}"
+    return f"{error['msg'].removeprefix('Input should').strip()}, got {shown(value)}"
+
+
+def _own_words(path: str, error: ErrorDetails) -> str:
+    """Join the path with the words of a validator of ours."""
+    words = str(error["ctx"]["error"]).rstrip(".")
+    field, tab, rest = words.partition("\t")
+    if not tab:
+        return f"{path}{words if words[:1] in '.[' else ' ' + words.lstrip()}."
+    dot = "." if path and field and not field.startswith("[") else ""
+    return f"{path}{dot}{field} {rest}."
+
+
+def _fields(model: type[BaseModel], places: Sequence[int | str]) -> list[str]:
+    """Return the keys known at a place of the document."""
+    from pydantic import BaseModel
+
+    for place in places:
+        if isinstance(place, str) and place in model.model_fields:
+            inner = _models(model.model_fields[place].annotation, BaseModel)
+            model = inner[0] if inner else model
+    return list(model.model_fields)
+
+
+def _models(annotation: Any, base: type[Any]) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, base):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part, base)]

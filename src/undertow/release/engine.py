@@ -1,0 +1,224 @@
+"""From jobs to aggregates: bounding once, then one query per job, inside the engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from undertow.errors import PlanError
+from undertow.release._extras import load
+from undertow.release.aggregate import Rows, aggregate
+from undertow.release.bounding import keep_first, window_start
+from undertow.release.document_errors import nearest
+from undertow.release.engine_sql import epoch_us, moment, naive_utc
+from undertow.release.expression import Expression
+from undertow.release.expression_ibis import to_ibis
+from undertow.release.expression_kinds import Kind
+from undertow.release.job import Aggregates, Bounding, Job, Slice
+from undertow.release.source import Source
+
+__all__ = ["run_jobs"]
+
+ibis = load("ibis")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST = -62_135_596_800_000_000  # the year 1
+_LAST = 253_402_300_799_999_999  # the end of the year 9999
+_WINDOW = "undertow_window"
+_KEY_BYTES = 16
+
+
+def run_jobs(
+    source: Source,
+    jobs: Sequence[Job],
+    *,
+    columns: Mapping[str, Expression] | None = None,
+    bounding: Bounding | None = None,
+    slice: Slice | None = None,
+    key: bytes | None = None,
+) -> list[Aggregates]:
+    """Run jobs on a table and return their aggregates.
+
+    Parameters
+    ----------
+    source : Source
+        The table, from :func:`open_source`.
+    jobs : sequence of Job
+        What to count, each over the same bounded rows.
+    columns : mapping of str to Expression, optional
+        Derived columns.
+    bounding : Bounding, optional
+        Whose rows they are and how many are kept; by default every row is a unit.
+    slice : Slice, optional
+        The times that are read; rows without a time are then left out.
+    key : bytes, optional
+        The secret that orders a unit's rows, 16 bytes or more; by default fresh ones
+        from the operating system, which are kept nowhere.
+
+    Returns
+    -------
+    list of Aggregates
+        One per job, in their order: private numbers, not yet noised.
+
+    Raises
+    ------
+    PlanError
+        If a column is not there or its type does not fit.
+    EngineError
+        If the engine fails.
+
+    Notes
+    -----
+    Rows whose unit is missing belong to nobody who could be protected and are left out;
+    so are rows with a missing key. What is kept of a unit depends on that unit's rows
+    and on the key, never on other units, so that adding or removing a unit changes its
+    own bounded rows and nothing else.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from undertow.release.job import Bounding, Grid, Job
+    >>> from undertow.release.source import open_source
+    >>> table = pa.table({"person": [1, 1, 1, 2], "zone": ["A", "A", "A", "B"]})
+    >>> grid = Grid(("zone",), (("A", "B", "C"),))
+    >>> job = Job("visits", ("rows", "units"), by=("zone",), grid=grid)
+    >>> with open_source(table) as source:
+    ...     [found] = run_jobs(source, [job], bounding=Bounding("person", 2))
+    >>> found.measures["rows"].tolist(), found.measures["units"].tolist()
+    ([2, 1, 0], [1, 1, 0])
+    """
+    key = secrets.token_bytes(_KEY_BYTES) if key is None else key
+    if len(key) < _KEY_BYTES:
+        raise ValueError(f"key must have at least 16 bytes, got {len(key)}.")
+    bounding = Bounding(None, None) if bounding is None else bounding
+    run = _Run(source, tuple(jobs), dict(columns or {}), bounding, slice, key)
+    with source.reading():
+        rows = run.rows()
+        return [aggregate(rows, job, where=run.where(rows, job)) for job in jobs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    source: Source
+    jobs: tuple[Job, ...]
+    derived: dict[str, Expression]
+    bounding: Bounding
+    slice: Slice | None
+    key: bytes
+
+    def rows(self) -> Rows:
+        """Return the bounded rows with the columns that the jobs read."""
+        bounding = self.bounding
+        table, used = self._read(), tuple(sorted(self._used()))
+        window = None
+        if bounding.unit is not None and bounding.window_us is not None:
+            table, window = self._windowed(table), _WINDOW
+        rows = Rows(
+            table,
+            self._column,
+            bounding.unit,
+            window,
+            used,
+            self.source,
+            self.key,
+        )
+        if bounding.unit is None or bounding.rows is None:
+            return rows
+        kept = keep_first(
+            table,
+            bounding.rows,
+            within=[bounding.unit] if window is None else [bounding.unit, window],
+            order=rows.order(used, "rows"),
+            source=self.source,
+        )
+        again = kept.ranked and len(self.jobs) > 1
+        return replace(
+            rows, table=self.source.kept(kept.table) if again else kept.table
+        )
+
+    def where(self, rows: Rows, job: Job) -> Any:
+        """Return the condition of a job on the bounded rows."""
+        if job.where is None:
+            return None
+        name = f"where of query {job.name!r}"
+        table = rows.table
+        return to_ibis(job.where, table, self.derived, name=name, kind=Kind.BOOLEAN)
+
+    def _column(self, name: str, table: Any) -> Any:
+        if name in self.derived:
+            return to_ibis(self.derived[name], table, self.derived, name=name)
+        return table[name]
+
+    def _read(self) -> Any:
+        """Return the rows of the slice, times in UTC, only columns that are used."""
+        table, backend = self.source.table, self.source.backend
+        used = sorted(self._used())
+        for name in used:
+            self._check_present(name)
+        if self.slice is not None:
+            table = table.filter(_inside(table[self.slice.column], self.slice))
+        if self.bounding.unit is not None:
+            table = table.filter(table[self.bounding.unit].notnull())
+        chosen = {name: table[name] for name in used}
+        for name, column in chosen.items():
+            if column.type().is_timestamp():
+                chosen[name] = naive_utc(column, backend)
+        return table.select(**chosen) if chosen else table
+
+    def _windowed(self, table: Any) -> Any:
+        """Add the window of each row; rows without a time are left out."""
+        name, backend = str(self.bounding.time), self.source.backend
+        table = table.filter(table[name].notnull())
+        epoch = epoch_us(naive_utc(table[name], backend), backend)
+        start = window_start(epoch, int(self.bounding.window_us or 1))
+        return table.mutate(**{_WINDOW: start})
+
+    def _used(self) -> set[str]:
+        """Return the columns of the table that anything depends on."""
+        names = {self.bounding.unit} - {None}
+        if self.bounding.window_us is not None:
+            names.add(self.bounding.time)
+        for job in self.jobs:
+            names |= set(job.by) | ({job.bin_column} - {None})
+            names |= set() if job.value is None else {job.value.column}
+            names |= set() if job.where is None else job.where.columns
+        return _without_derived({str(name) for name in names}, self.derived)
+
+    def _check_present(self, name: str) -> None:
+        available = self.source.columns
+        if name not in available:
+            near = nearest(name, available)
+            raise PlanError(f"columns must be of the table, got {name[:60]!r}{near}.")
+
+
+def _without_derived(names: set[str], derived: Mapping[str, Expression]) -> set[str]:
+    """Replace derived columns by the columns of the table behind them."""
+    seen: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in seen:
+            seen.add(name)
+            left += derived[name].columns if name in derived else ()
+    return {name for name in seen if name not in derived}
+
+
+def _inside(column: Any, part: Slice) -> Any:
+    """Tell whether a time lies in the slice; a missing time does not."""
+    kind = column.type()
+    if not (kind.is_timestamp() or kind.is_date()):
+        raise PlanError(
+            f"column {part.column!r} must hold times or dates, got {kind}; cast it in "
+            "the table."
+        )
+    zone = kind.is_timestamp() and kind.timezone is not None
+    time = column.cast("timestamp") if kind.is_date() else column
+    inside = time.notnull()
+    if part.start > _FIRST:
+        inside &= time >= moment(min(part.start, _LAST), zone=zone)
+    if part.stop <= _LAST:
+        inside &= time < moment(max(part.stop, _FIRST), zone=zone)
+    return inside

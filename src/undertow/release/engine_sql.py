@@ -1,0 +1,173 @@
+"""What DuckDB, PostgreSQL and Spark write differently, made the same.
+
+Every function takes and returns Ibis expressions and gives the same value on the three
+engines, to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Any, Literal
+
+from undertow.errors import PlanError
+from undertow.release._extras import load
+
+__all__ = [
+    "Backend",
+    "among",
+    "backend_of",
+    "double",
+    "epoch_us",
+    "moment",
+    "naive_utc",
+    "numbers_of_text",
+    "truth",
+    "wide",
+]
+
+ibis = load("ibis")
+
+Backend = Literal["duckdb", "postgres", "pyspark"]
+"""The engines, by the names Ibis gives them."""
+
+BACKENDS = ("duckdb", "postgres", "pyspark")
+_FEW_KEYS = 200
+_EPOCH = datetime(1970, 1, 1)
+
+
+def backend_of(table: Any) -> Backend:
+    """Return the engine an Ibis table lives on.
+
+    Raises
+    ------
+    PlanError
+        If it is none of the three.
+    """
+    name = table.get_backend().name
+    if name not in BACKENDS:
+        raise PlanError(
+            f"table must live on DuckDB, PostgreSQL or Spark, got {name}; "
+            "write it to Parquet first."
+        )
+    return name  # type: ignore[no-any-return]
+
+
+@cache
+def _builtin(name: str, result: str) -> Any:
+    """Return the engine's own function `name` of any arguments."""
+    dt = load("ibis.expr.datatypes")
+
+    def one(a):  # type: ignore[no-untyped-def]
+        ...
+
+    def two(a, b):  # type: ignore[no-untyped-def]
+        ...
+
+    def three(a, b, c):  # type: ignore[no-untyped-def]
+        ...
+
+    wrapped = {}
+    for count, function in enumerate((one, two, three), start=1):
+        function.__name__ = f"{name}_{count}"
+        function.__annotations__ = {"return": dt.dtype(result)}
+        wrapped[count] = ibis.udf.scalar.builtin(function, name=name)
+    return lambda *arguments: wrapped[len(arguments)](*arguments)
+
+
+def double(value: float) -> Any:
+    """Return a constant of 64 bits; engines read decimal points as decimals."""
+    return ibis.literal(repr(float(value))).cast("float64")
+
+
+def wide(value: Any) -> Any:
+    """Return a whole number with room for 38 digits, so that sums are exact."""
+    return value.cast("decimal(38, 0)")
+
+
+def truth(column: Any) -> Any:
+    """Return a truth value as 1 or 0; PostgreSQL casts none to 64 bits."""
+    one, zero = (ibis.literal(bit).cast("int64") for bit in (1, 0))
+    return column.ifelse(one, zero)
+
+
+def naive_utc(column: Any, backend: Backend) -> Any:
+    """Return a time or date as a time without zone, in UTC."""
+    kind = column.type()
+    if kind.is_date():
+        return column.cast("timestamp")
+    if kind.timezone is None or backend == "pyspark":
+        return column
+    return _builtin("timezone", "timestamp")("UTC", column)
+
+
+def epoch_us(column: Any, backend: Backend) -> Any:
+    """Return a time without zone as microseconds since 1970 in UTC."""
+    if backend == "duckdb":
+        return _builtin("epoch_us", "int64")(column)
+    if backend == "pyspark":
+        return _builtin("unix_micros", "int64")(column.cast("timestamp('UTC')"))
+    seconds = column.epoch_seconds().cast("decimal(38, 6)")
+    return (seconds * 1_000_000).cast("int64")
+
+
+def moment(epoch: int, *, zone: bool) -> Any:
+    """Return microseconds since 1970 as a constant time."""
+    when = _EPOCH + timedelta(microseconds=epoch)
+    return ibis.literal(when.replace(tzinfo=UTC) if zone else when)
+
+
+def numbers_of_text(text: Any, secret: str, backend: Backend) -> list[Any]:
+    """Return the first 28 bits and the next of the MD5 digest of secret and text."""
+    message = ibis.literal(secret).concat(text)
+    if backend == "postgres":
+        digest = _builtin("md5", "string")(message)
+        raw = _builtin("decode", "binary")(digest, "hex")
+        byte = [_builtin("get_byte", "int32")(raw, i).cast("int64") for i in range(7)]
+        high = (byte[0] << 20) + (byte[1] << 12) + (byte[2] << 4) + (byte[3] >> 4)
+        low = ((byte[3] & 15) << 24) + (byte[4] << 16) + (byte[5] << 8) + byte[6]
+        return [high, low]
+    digest = message.hexdigest("md5")
+    parts = digest.left(7), digest.left(14).right(7)
+    if backend == "duckdb":
+        return [ibis.literal("0x").concat(part).cast("int64") for part in parts]
+    conv = _builtin("conv", "string")
+    return [conv(part, 16, 10).cast("int64") for part in parts]
+
+
+def among(column: Any, keys: Sequence[Any]) -> Any:
+    """Tell whether a column holds one of the keys; missing values do not.
+
+    Consecutive numbers and days become a range, few keys a list; many keys travel as
+    one text that the engine splits, so that no table has to be created on it.
+    """
+    if not keys:
+        return ibis.literal(False)
+    if _consecutive(keys):
+        return column.between(ibis.literal(min(keys)), ibis.literal(max(keys)))
+    if len(keys) <= _FEW_KEYS:
+        return column.isin([ibis.literal(key) for key in keys])
+    texts = [key if isinstance(key, str) else str(key) for key in keys]
+    mark = _mark(texts)
+    parts = ibis.literal(mark.join(texts)).split(mark).unnest().name("key").as_table()
+    return column.isin(parts.select(key=parts.key.cast(column.type())).key)
+
+
+def _consecutive(keys: Sequence[Any]) -> bool:
+    if any(isinstance(key, (bool, str)) for key in keys):
+        return False
+    span = max(keys) - min(keys)
+    days = span.days if isinstance(keys[0], date) else span
+    return bool(days == len(set(keys)) - 1)
+
+
+def _mark(texts: Sequence[str]) -> str:
+    """Return a character of the private use area that no text contains."""
+    used = set().union(*texts)
+    for code in range(0xE000, 0xF8FF):
+        if chr(code) not in used:
+            return chr(code)
+    raise PlanError(
+        "keys must leave one character of the private use area unused, got all of them."
+    )

@@ -1,0 +1,171 @@
+r"""A keyed order of rows: which of a unit's rows are kept, the same on every engine.
+
+Each column becomes a whole number :math:`x = x_0 + 2^{31} x_1 + 2^{62} x_2`; text
+becomes two numbers of 28 bits from its MD5 digest after a secret. With
+:math:`p = 2^{31} - 1` and secret coefficients,
+
+.. math:: h = \sum_c (a_{c0} x_{c0} + a_{c1} x_{c1} + a_{c2} x_{c2}) \bmod p, \qquad
+   g = b_3 h^3 + b_2 h^2 + b_1 h + b_0 \bmod p,
+
+and rows are ordered by :math:`g`, then by their values. Two distinct rows collide in
+:math:`h` with probability about :math:`2^{-31}`; the values :math:`g` of any four rows
+that do not are independent and uniform up to about :math:`2^{-31}`. Only 64-bit sums,
+products below :math:`2^{63}` and remainders are used, which all engines compute alike.
+
+Which rows of a unit are kept is no secret and needs none: every promise holds for every
+fixed key, because what is kept of a unit depends on its own rows and the key alone.
+The key makes the choice one that the data cannot have been arranged for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import shake_256
+from typing import Any
+
+from undertow.errors import PlanError
+from undertow.release._extras import load
+from undertow.release.engine_sql import (
+    Backend,
+    double,
+    epoch_us,
+    numbers_of_text,
+    truth,
+)
+
+__all__ = ["PRIME", "coefficients", "keyed_order", "text_secret"]
+
+ibis = load("ibis")
+
+PRIME = 2**31 - 1
+_LIMB = 2**31 - 1
+_MOST_LIMBS = 3
+_FLOAT_LIMIT = 2.0**42
+_FLOAT_SCALE = 2.0**20
+_DECIMAL_LIMIT = 10**11
+_DECIMAL_PLACES = 6
+
+
+def coefficients(key: bytes, label: str) -> Iterator[int]:
+    """Yield secret numbers below the prime, expanded from the key."""
+    counter = 0
+    while True:
+        block = shake_256(key + f"|{label}|{counter}".encode()).digest(8)
+        yield 1 + int.from_bytes(block, "big") % (PRIME - 1)
+        counter += 1
+
+
+def text_secret(key: bytes) -> str:
+    """Return the secret that goes before texts, expanded from the key."""
+    return shake_256(key + b"|text").hexdigest(16)
+
+
+def keyed_order(
+    columns: Sequence[Any], key: bytes, *, backend: Backend, label: str
+) -> list[Any]:
+    """Return the keyed order of rows: their places, and what breaks ties.
+
+    Parameters
+    ----------
+    columns : sequence of Ibis columns
+        What the order depends on, in an agreed order.
+    key : bytes
+        The secret of this run.
+    backend : Backend
+        The engine.
+    label : str
+        Orders of different labels are independent.
+
+    Returns
+    -------
+    list of Ibis columns
+        A whole number below 2^31 - 1, followed by the columns themselves, text last.
+        The number knows floating point to 2^-20 and decimals to six places.
+    """
+    source = coefficients(key, label)
+    b0, b1, b2, b3 = _literals(source, 4)
+    h = _sum([_parts(column, key, backend) for column in columns], source)
+    p = _big(PRIME)
+    place = (((h * b3 + b2) % p * h + b1) % p * h + b0) % p
+    return [place, *sorted(columns, key=lambda column: column.type().is_string())]
+
+
+def _big(value: int) -> Any:
+    return ibis.literal(value, type="int64").cast("int64")
+
+
+def _literals(source: Iterator[int], count: int) -> list[Any]:
+    return [_big(next(source)) for _ in range(count)]
+
+
+def _sum(parts: list[_Parts], source: Iterator[int]) -> Any:
+    """Return the keyed sum; a missing or very large number has a place of its own."""
+    total = _big(next(source))
+    for part in parts:
+        missing, large, *factors = _literals(source, 2 + _MOST_LIMBS)
+        terms = zip(part.limbs, factors, strict=False)
+        value = sum((limb * factor for limb, factor in terms), _big(0)) % _big(PRIME)
+        if part.regular is not None:
+            value = part.regular.ifelse(value, large)
+        total = total + part.missing.ifelse(missing, value)
+    return total % _big(PRIME)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Numbers of 31 bits, whether there are any, and whether they say all there is."""
+
+    limbs: list[Any]
+    missing: Any
+    regular: Any = None
+
+
+def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
+    kind, missing = column.type(), column.isnull()
+    if kind.is_boolean():
+        return _Parts([truth(column)], missing)
+    if kind.is_string() or kind.is_uuid():
+        text = column if kind.is_string() else column.cast("string")
+        return _Parts(numbers_of_text(text, text_secret(key), backend), missing)
+    if kind.is_date():
+        days = column.delta(ibis.date("1970-01-01"), unit="day").cast("int64")
+        return _Parts(_limbs(days)[:1], missing)
+    if kind.is_timestamp():
+        return _Parts(_limbs(epoch_us(column, backend))[:2], missing)
+    if kind.is_floating():
+        number, regular = _float_number(column.cast("float64"))
+        return _Parts(_limbs(number), missing, regular)
+    if kind.is_decimal() or kind.is_uint64():
+        number, regular = _decimal_number(column)
+        return _Parts(_limbs(number), missing, regular)
+    if kind.is_integer():
+        return _Parts(_limbs(column.cast("int64")), missing)
+    raise PlanError(
+        f"column {column.get_name()!r} must hold numbers, text, times or truth values, "
+        f"got {kind}; leave it out or cast it in the table."
+    )
+
+
+def _limbs(number: Any) -> list[Any]:
+    low, middle = number & _big(_LIMB), (number >> 31) & _big(_LIMB)
+    return [low, middle, (number >> 62) & _big(3)]
+
+
+def _float_number(column: Any) -> tuple[Any, Any]:
+    regular = column.abs() < double(_FLOAT_LIMIT)
+    safe = regular.ifelse(column, double(0.0))
+    number = (safe * double(_FLOAT_SCALE)).floor().cast("int64")
+    return number, regular
+
+
+def _decimal_number(column: Any) -> tuple[Any, Any]:
+    scale = column.type().scale if column.type().is_decimal() else 0
+    places = _DECIMAL_PLACES if scale is None else min(scale, _DECIMAL_PLACES)
+    limit = ibis.literal(_DECIMAL_LIMIT)
+    regular = (column < limit) & (column > -limit)
+    # Near the limit the cast to 18 digits cannot overflow: 11 + 6 digits at most.
+    zero = ibis.literal(0).cast(f"decimal(18, {places})")
+    safe = regular.ifelse(column.cast(f"decimal(18, {places})"), zero)
+    number = (safe * ibis.literal(10**places)).cast("int64")
+    return number, regular

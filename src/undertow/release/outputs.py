@@ -1,0 +1,214 @@
+"""Writing what was released: whole files, readable by their owner alone, or nothing.
+
+Everything is first written beside its place and flushed to the disk; then the files
+take their names one by one, the manifest last. It names the digest of every file, so
+that a folder is whole exactly if its manifest is there and its digests agree.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import hashlib
+import io
+import os
+import re
+import secrets
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from undertow.errors import PlanError
+
+__all__ = ["MANIFEST", "check_folder", "file_names", "table_bytes", "write_files"]
+
+MANIFEST = "manifest.json"
+"""The file that is written last."""
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST_NAME = 60
+
+
+def table_bytes(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, kind: str
+) -> bytes:
+    r"""Return a table as CSV or Parquet.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The header.
+    rows : sequence of sequences
+        Text, whole numbers, floats, truth values, dates or None.
+    kind : {"csv", "parquet"}
+        In CSV, text that a spreadsheet would take for a formula gets an apostrophe in
+        front, in the header as well.
+
+    Examples
+    --------
+    >>> table_bytes(["zone", "n"], [["=1+1", 3]], kind="csv")
+    b"zone,n\r\n'=1+1,3\r\n"
+    """
+    if kind == "parquet":
+        return _parquet(columns, rows)
+    if kind != "csv":
+        raise ValueError(f"kind must be csv or parquet, got {kind!r}.")
+    text = io.StringIO(newline="")
+    table = csv.writer(text)
+    table.writerow([_disarmed(name) for name in columns])
+    table.writerows([[_shown(cell) for cell in row] for row in rows])
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _shown(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return _disarmed(cell)
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, date | datetime):
+        return cell.isoformat()
+    return cell if cell is None or isinstance(cell, int) else repr(cell)
+
+
+def _disarmed(text: str) -> str:
+    """Return text that no spreadsheet runs."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    arrays = [pa.array([row[i] for row in rows]) for i in range(len(columns))]
+    sink = io.BytesIO()
+    parquet.write_table(pa.Table.from_arrays(arrays, names=list(columns)), sink)
+    return sink.getvalue()
+
+
+def file_names(queries: Sequence[str], *, kind: str) -> list[str]:
+    """Return a plain file name for each query, numbered so that none meet.
+
+    Examples
+    --------
+    >>> file_names(["Active by hour", "../x"], kind="csv")
+    ['01-active-by-hour.csv', '02-x.csv']
+    """
+    names = []
+    for number, query in enumerate(queries, start=1):
+        plain = unicodedata.normalize("NFKD", query).encode("ascii", "ignore").decode()
+        words = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:_LONGEST_NAME]
+        names.append(f"{number:02d}-{words or 'query'}.{kind}")
+    return names
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, before anything is charged.
+
+    Raises
+    ------
+    PlanError
+        If there is a file of that name, or the nearest folder is not writable.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise PlanError(f"output must be a folder, got the file {folder}.")
+    nearest = folder
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PlanError(f"output must be a folder that can be written, got {folder}.")
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
+    """Write all files or none of them; return their SHA-256 digests.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there, for its owner alone.
+    files : mapping of str to bytes
+        By name; `MANIFEST` takes its name last.
+
+    Raises
+    ------
+    PlanError
+        If they cannot be written; what was there before stays.
+    """
+    last = sorted(files, key=lambda name: (name == MANIFEST, name))
+    parts: dict[str, Path] = {}
+    held: list[int] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sweep(folder)
+        for name in last:
+            parts[name], handle = _locked_part(folder, name)
+            held.append(handle)
+            _write(handle, files[name])
+        _take_names(folder, parts)
+    except OSError as fault:
+        raise PlanError(
+            f"output must be a folder that can be written, got {folder}: "
+            f"{fault.strerror}; what was released is kept in the ledger, and the next "
+            "run writes it."
+        ) from None
+    finally:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        for handle in held:
+            os.close(handle)
+    return {name: hashlib.sha256(files[name]).hexdigest() for name in last}
+
+
+def _locked_part(folder: Path, name: str) -> tuple[Path, int]:
+    """Make an empty file beside its place, locked while this run lives."""
+    while True:
+        path = folder / f".{name}.{secrets.token_hex(6)}.part"
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return path, handle
+        os.close(handle)  # another run swept it away before it was locked
+
+
+def _write(handle: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(handle, rest) :]
+    os.fsync(handle)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove parts that killed runs left; those of living runs are locked."""
+    for part in folder.glob(".*.part"):
+        try:
+            handle = os.open(part, os.O_RDWR)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink(missing_ok=True)
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(handle)
+
+
+def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:
+    """Rename the parts, the manifest last; until then there is none.
+
+    A kill in between leaves files without a manifest, and the next run writes all of
+    them again.
+    """
+    (folder / MANIFEST).unlink(missing_ok=True)
+    for name, part in parts.items():
+        os.replace(part, folder / name)
+    _flush_folder(folder)
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,126 @@
+"""A plan for reading: text, plain values, and the risk card of its promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from undertow.composition import Report, reports_table
+from undertow.privacy.result import escape_markup, to_plain
+from undertow.release.promise import Promise
+from undertow.release.timeline import ADDING
+from undertow.risk import RiskCard, Threat, best_bound
+from undertow.risk.card import points
+from undertow.spaces.base import Granularity
+
+if TYPE_CHECKING:
+    from undertow.release.release_plan import ReleasePlan
+
+__all__ = ["plan_record", "plan_text", "risk_of", "threat_at"]
+
+_WARNINGS = (
+    "records are taken as independent; correlated records can be worse",
+    "the prior is taken as public; one counted on the private data leaks them",
+    "the advantage is an upper bound; the exact one may be smaller",
+)
+
+
+def threat_at(threat: Threat | None, target: Granularity) -> Threat | None:
+    """Return a threat against a guarantee at `target`, which may add or remove."""
+    if threat is None or not any(word in target.name for word in ADDING):
+        return threat
+    return replace(threat, adjacency="add-remove")
+
+
+def risk_of(promise: Promise, report: Report) -> RiskCard | None:
+    """Return what a composed loss allows the attacker of the promise.
+
+    The bound holds for every release with that loss, whatever its queries; None if no
+    threat is stated.
+    """
+    threat = promise.threat
+    if threat is None:
+        return None
+    found = best_bound(report.loss, threat).best
+    gain = points(found.value)
+    share = 1.0 if threat.ceiling == 0 else min(1.0, found.value / threat.ceiling)
+    return RiskCard(
+        f"What this attacker wants to know of a person can be guessed at most {gain} "
+        "points more often because they took part.",
+        found.value,
+        gain,
+        share,
+        threat.ceiling,
+        threat.informed_guess,
+        None,
+        None,
+        f"any release with {report.loss} at {report.granularity} level",
+        threat.summary,
+        False,
+        found.theorem,
+        (),
+        _WARNINGS,
+    )
+
+
+def plan_record(plan: ReleasePlan) -> dict[str, Any]:
+    """Return a plan as plain values, for JSON."""
+    promise, leak, risk = plan.promise, plan.leakage(), plan.risk()
+    found = promise.calibration
+    return {
+        "fingerprint": plan.document.fingerprint(),
+        "granularity": promise.granularity.name,
+        "promise": promise.total.to_dict(),
+        "calibration": None if found is None else found.to_dict(),
+        "confidence": float(promise.confidence),
+        "run": plan.timeline.run,
+        "runs": plan.timeline.runs,
+        "costs": {name: to_plain(r.loss) for name, r in plan.costs().items()},
+        "horizon_costs": _horizon(plan),
+        "queries": [to_plain(error) for error in plan.expected_errors()],
+        "risk": None if risk is None else risk.to_dict(),
+        "leakage": None if leak is None else leak.to_dict(),
+        "theorems": list(plan.costs()[promise.granularity.name].theorems),
+        "unprotected": list(plan.costs()[promise.granularity.name].unprotected),
+    }
+
+
+def _horizon(plan: ReleasePlan) -> dict[str, Any] | None:
+    if plan.timeline.runs == 1:
+        return None
+    return {n: to_plain(r.loss) for n, r in plan.costs(horizon=True).items()}
+
+
+def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
+    """Return a plan as text, with or without markup for the terminal."""
+    promise, leak, risk = plan.promise, plan.leakage(), plan.risk()
+    parts = [
+        ("promise", f"{promise.total} at {promise.granularity.name} level"),
+        ("cost of this run", reports_table(list(plan.costs().values()))),
+    ]
+    if plan.timeline.runs > 1:
+        costs = reports_table(list(plan.costs(horizon=True).values()))
+        parts.append((f"cost of all {plan.timeline.runs} runs", costs))
+    errors = "\n".join(_error_line(error) for error in plan.expected_errors())
+    parts.append(("expected error of a cell", errors))
+    if leak is not None:
+        parts.append(("leakage", f"at most {leak.value:.6g}"))
+    if risk is not None:
+        parts.append(("risk", risk.sentence))
+    if not markup:
+        return "\n\n".join(f"{title}\n{text}" for title, text in parts)
+    return "\n\n".join(
+        f"[bold]{title}[/bold]\n{escape_markup(text)}" for title, text in parts
+    )
+
+
+def _error_line(error: dict[str, Any]) -> str:
+    cells = "keys to discover" if error["cells"] is None else f"{error['cells']} cells"
+    level = f"{100 * error['confidence']:g} %"
+    text = (
+        f"{error['name']}: ± {error['half_width']:.6g} {error['unit']} ({level}), "
+        f"{error['mechanism']}, {cells}"
+    )
+    if error["threshold"] is not None:
+        text += f", keys from {error['threshold']} noisy units on"
+    return text

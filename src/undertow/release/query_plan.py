@@ -1,0 +1,245 @@
+"""One query of a release: its jobs, its noise, and how its answer is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from undertow.composition import Release
+from undertow.errors import PlanError
+from undertow.mechanisms import NoiseSource
+from undertow.release.answer import (
+    Noised,
+    QueryAnswer,
+    add_noise,
+    answer_columns,
+    answer_table,
+    running_estimates,
+    stored_nodes,
+)
+from undertow.release.budget import Share
+from undertow.release.consistency import settle_rows
+from undertow.release.job import Aggregates, Job, Slice
+from undertow.release.measure import Encoding
+from undertow.release.running import Node, running_nodes, running_total
+from undertow.release.sensitivity import ClaimUnit
+from undertow.spaces.base import View
+
+__all__ = ["QueryPlan", "Task"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One query to the engine.
+
+    Parameters
+    ----------
+    job : Job
+        What is asked.
+    slice : Slice or None
+        Which times it reads.
+    view : View
+        What that is to the accounting.
+    node : Node or None
+        Of a running total.
+    """
+
+    job: Job
+    slice: Slice | None
+    view: View
+    node: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A query with its noise.
+
+    Parameters
+    ----------
+    name, select : str
+        As in the release file.
+    tasks : tuple of Task
+        What the engine is asked in this run; one, except for running totals.
+    encoding : Encoding
+        The whole numbers of a cell.
+    share : Share
+        The noise of these numbers and what it costs.
+    keys : Share or None
+        The noise of the numbers of units that choose keys; `share` itself where these
+        numbers are the answer.
+    threshold : int or None
+        From which noisy number of units a key is published.
+    cells : int or None
+        Number of cells; None where keys are discovered.
+    confidence, beta : float
+        Of the intervals, and one minus it.
+    consistent : tuple of str
+        What is done after the noise.
+    run : int or None
+        Number of the run of a running total.
+    unit : ClaimUnit
+        What one step of the claims is.
+    """
+
+    name: str
+    select: str
+    tasks: tuple[Task, ...]
+    encoding: Encoding
+    share: Share
+    keys: Share | None
+    threshold: int | None
+    cells: int | None
+    confidence: float
+    beta: float
+    consistent: tuple[str, ...]
+    run: int | None
+    unit: ClaimUnit
+
+    @property
+    def job(self) -> Job:
+        """The job of the first task."""
+        return self.tasks[0].job
+
+    @property
+    def slice(self) -> Slice | None:
+        """The times that the first task reads."""
+        return self.tasks[0].slice
+
+    @property
+    def mechanism(self) -> str:
+        """The noise in words."""
+        noise = self.share.noise
+        if noise.law == "laplace":
+            return f"discrete Laplace noise of scale {float(noise.parameter):.6g}"
+        return f"discrete Gaussian noise of sigma {float(noise.parameter) ** 0.5:.6g}"
+
+    @property
+    def expected_error(self) -> dict[str, Any]:
+        """The error of a cell, before any data is read."""
+        width, unit = self.encoding.half_width(self.share.noise, self.beta)
+        if self.run is not None and len(running_nodes(self.run)) > 1:
+            nodes, noise = len(running_nodes(self.run)), self.share.noise
+            one = noise.radius(self.beta)
+            width *= noise.sum_radius([1.0], self.beta / 2, counts=[nodes]) / max(
+                1, one
+            )
+        return {
+            "name": self.name,
+            "select": self.select,
+            "cells": self.cells,
+            "loss": [share.loss.to_dict() for share in self.shares],
+            "mechanism": self.mechanism,
+            "deviation": self.share.noise.deviation,
+            "half_width": width,
+            "unit": unit,
+            "confidence": self.confidence,
+            "threshold": self.threshold,
+        }
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """The noise of everything the query releases, that of its keys first."""
+        if self.keys is None or self.keys is self.share:
+            return (self.share,)
+        return (self.keys, self.share)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What this run releases, for the composition engine."""
+        views = [task.view for task in self.tasks]
+        return tuple(
+            release
+            for share in self.shares
+            for release in share.releases(views, self.unit)
+        )
+
+    def answer(
+        self,
+        aggregates: Aggregates | Sequence[Aggregates],
+        *,
+        source: NoiseSource | None = None,
+        earlier: Mapping[str, Sequence[Any]] | None = None,
+    ) -> QueryAnswer:
+        """Draw the noise and return the table of answers.
+
+        Parameters
+        ----------
+        aggregates : Aggregates or sequence of Aggregates
+            What the engine returned for each task.
+        source : NoiseSource, optional
+            Operating-system entropy by default.
+        earlier : mapping, optional
+            Stored nodes of earlier runs of a running total.
+
+        Notes
+        -----
+        Every call draws fresh noise and is a release of its own: charge before, call
+        once, and store what comes back.
+        """
+        given = [aggregates] if isinstance(aggregates, Aggregates) else list(aggregates)
+        if len(given) != len(self.tasks):
+            raise PlanError(
+                f"query {self.name!r} must get {len(self.tasks)} results of the "
+                f"engine, got {len(given)}."
+            )
+        noised = [self._noised(result, source) for result in given]
+        if self.tasks[0].node is not None:
+            return self._running(noised, earlier or {})
+        rows = answer_table(
+            noised[0], encoding=self.encoding, noise=self.share.noise, beta=self.beta
+        )
+        return self._table(rows, simulated=noised[0].simulated)
+
+    def _noised(self, result: Aggregates, source: NoiseSource | None) -> Noised:
+        return add_noise(
+            result,
+            encoding=self.encoding,
+            share=self.share,
+            keys=self.keys,
+            threshold=self.threshold,
+            source=source,
+        )
+
+    def _running(
+        self, noised: Sequence[Noised], earlier: Mapping[str, Sequence[Any]]
+    ) -> QueryAnswer:
+        assert self.run is not None
+        fresh = {
+            str(task.node): part.numbers
+            for task, part in zip(self.tasks, noised, strict=True)
+        }
+        known = {**stored_nodes(earlier), **fresh}
+        flat = {name: numbers[:, 0].tolist() for name, numbers in known.items()}
+        totals = running_total(flat, self.run).reshape(-1, 1)
+        estimates = running_estimates(
+            totals,
+            encoding=self.encoding,
+            noise=self.share.noise,
+            nodes=len(running_nodes(self.run)),
+            beta=self.beta,
+        )
+        pairs = zip(noised[0].cells, estimates, strict=True)
+        rows = [(*cell, *found) for cell, found in pairs]
+        table = self._table(rows, simulated=any(part.simulated for part in noised))
+        stored = {name: numbers.tolist() for name, numbers in fresh.items()}
+        return replace(table, nodes=stored)
+
+    def _table(self, rows: list[tuple[Any, ...]], *, simulated: bool) -> QueryAnswer:
+        settled, notes = settle_rows(
+            rows, self.consistent, non_negative=self.encoding.non_negative
+        )
+        told = [self.encoding.note] if self.encoding.note else []
+        if self.threshold is not None:
+            told.append(
+                f"keys with a noisy number of units below {self.threshold} are left out"
+            )
+        return QueryAnswer(
+            self.name,
+            answer_columns(self.job.by, self.encoding),
+            settled,
+            self.confidence,
+            (*told, *notes),
+            simulated,
+            self.share.noise.deviation,
+        )

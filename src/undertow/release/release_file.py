@@ -1,0 +1,154 @@
+"""A release from Python: load a file or take a table, plan, and run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from undertow.release.document import (
+    ReleaseDocument,
+    read_release,
+    release_from_mapping,
+)
+from undertow.release.ledger_place import ledger_address, open_ledger
+from undertow.release.plan import ReleasePlan, plan_release
+from undertow.release.run import Progress, ReleaseRun, run_release
+
+if TYPE_CHECKING:
+    from undertow.ledger import BudgetLedger
+
+__all__ = ["ReleaseFile", "from_table", "load"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseFile:
+    """A release that can be planned and run.
+
+    Parameters
+    ----------
+    document : ReleaseDocument
+        What it says.
+    title : str
+        What it is called.
+    table : object, optional
+        The table in memory, where the document names none.
+
+    See Also
+    --------
+    load : from a TOML file.
+    from_table : from an object in memory.
+    """
+
+    document: ReleaseDocument
+    title: str
+    table: Any = None
+
+    def plan(self, *, as_of: datetime | str | None = None) -> ReleasePlan:
+        """Return cost, noise and expected error; no data is read, nothing charged."""
+        return plan_release(self.document, as_of=as_of)
+
+    def run(
+        self,
+        *,
+        ledger: BudgetLedger | str | os.PathLike[str] | None = None,
+        as_of: datetime | str | None = None,
+        output: str | os.PathLike[str] | None = None,
+        repeat: int = 1,
+        command: str | None = None,
+        progress: Progress | None = None,
+    ) -> ReleaseRun:
+        """Charge the ledger, release, and write the files.
+
+        Parameters
+        ----------
+        ledger : BudgetLedger, str or path, optional
+            By default what the file says, or ``TITLE.ledger`` beside it, made with the
+            promise as its budget if it is not there.
+        as_of : datetime or str, optional
+            The time of the run of a continual release.
+        output : str or path, optional
+            The folder; by default what the file says, and nothing is written for a
+            table in memory.
+        repeat, command, progress
+            As in :func:`~undertow.release.run.run_release`.
+        """
+        from undertow.ledger import BudgetLedger
+
+        plan = self.plan(as_of=as_of)
+        run = partial(
+            run_release,
+            plan,
+            table=self.table,
+            folder=self._folder(plan, output),
+            title=self.title,
+            repeat=repeat,
+            command=command,
+            progress=progress,
+        )
+        if isinstance(ledger, BudgetLedger):
+            return run(ledger)
+        given = None if ledger is None else os.fspath(ledger)
+        address = ledger_address(self.document, given=given, title=self.title)
+        with open_ledger(plan, address, title=self.title) as opened:
+            return run(opened)
+
+    def _folder(
+        self, plan: ReleasePlan, output: str | os.PathLike[str] | None
+    ) -> Path | None:
+        if output is not None:
+            folder = Path(output)
+        elif self.table is not None:
+            return None
+        else:
+            folder = self.document.path(self.document.output.folder)
+        run = plan.timeline.run
+        return folder if run is None else folder / f"run-{run:06d}"
+
+
+def load(path: str | os.PathLike[str]) -> ReleaseFile:
+    """Load a release file.
+
+    Raises
+    ------
+    PlanError
+        If it is no release file.
+    """
+    file = Path(path)
+    return ReleaseFile(read_release(file), file.stem)
+
+
+def from_table(
+    table: Any, release: Mapping[str, Any], *, title: str = "release"
+) -> ReleaseFile:
+    """Make a release of a table in memory.
+
+    Parameters
+    ----------
+    table : object
+        A pandas, Polars or Arrow table, or an Ibis expression.
+    release : mapping
+        As in a release file, without ``source.table``.
+    title : str, optional
+        What it is called.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"person": [1, 2, 2], "zone": ["A", "A", "B"]})
+    >>> release = from_table(visits, {
+    ...     "source": {"unit": "person"},
+    ...     "promise": {"granularity": "user", "epsilon": "1"},
+    ...     "bounds": {"rows_per_unit": 2},
+    ...     "queries": [{"name": "visits", "select": "count", "by": ["zone"],
+    ...                  "keys": {"zone": ["A", "B", "C"]}}],
+    ... })
+    >>> release.plan().queries[0].mechanism
+    'discrete Laplace noise of scale 4'
+    """
+    document = release_from_mapping(release, in_memory=True)
+    return ReleaseFile(document, title, table)

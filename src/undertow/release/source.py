@@ -1,0 +1,218 @@
+"""Tables that a release reads: files, databases, and objects in memory."""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
+
+from undertow.errors import EngineError, PlanError, UndertowError
+from undertow.release._extras import load
+from undertow.release.engine_sql import Backend, backend_of
+
+__all__ = ["Source", "SourceSpec", "guarded", "open_source"]
+
+_NAMES = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "pyspark": "Spark"}
+
+
+@runtime_checkable
+class SourceSpec(Protocol):
+    """What a release file says about its table."""
+
+    @property
+    def table(self) -> str | None:
+        """A file, or a connection URL."""
+
+    @property
+    def relation(self) -> str | None:
+        """The table or view in a database."""
+
+    @property
+    def format(self) -> str | None:
+        """The format of a file whose name does not end with it."""
+
+
+@dataclass(eq=False)
+class Source:
+    """A table on an engine, open for reading.
+
+    Parameters
+    ----------
+    table : Ibis table
+        The rows.
+    backend : {"duckdb", "postgres", "pyspark"}
+        The engine.
+    closing : callable
+        Ends what was opened for it.
+
+    Notes
+    -----
+    A context manager; leaving it closes the source.
+    """
+
+    table: Any
+    backend: Backend
+    closing: Callable[[], None] = field(default=lambda: None, repr=False)
+    _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
+
+    def __repr__(self) -> str:
+        return f"Source on {_NAMES[self.backend]} with {len(self.columns)} columns"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.table.columns)
+
+    def close(self) -> None:
+        """End connections, and remove what was spilled to disk."""
+        self._held.clear()
+        closing, self.closing = self.closing, lambda: None
+        closing()
+
+    def execute(self, table: Any) -> Any:
+        """Run an Ibis table on the engine and return an Arrow table.
+
+        Raises
+        ------
+        EngineError
+            If the engine fails; its own words may hold data and are not repeated.
+        """
+        with guarded(self.backend):
+            return table.to_pyarrow()
+
+    def kept(self, table: Any) -> Any:
+        """Keep rows on the engine for several queries, where it can for a reader.
+
+        PostgreSQL creates nothing in a read-only session and computes them again.
+        """
+        if self.backend == "postgres":
+            return table
+        with guarded(self.backend):
+            if self.backend == "pyspark":
+                held = table.cache()
+                self._held.append(held.release)
+                return held
+            engine = self.table.get_backend()
+            name = f"undertow_kept_{secrets.token_hex(8)}"
+            held = engine.create_table(name, table, temp=True)
+            self._held.append(lambda: engine.raw_sql(f"DROP TABLE temp.main.{name}"))
+            return held
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Give up what was kept for the queries inside, at the end of them."""
+        try:
+            yield
+        finally:
+            held, self._held = self._held, []
+            for release in held:
+                with guarded(self.backend):
+                    release()
+
+
+@contextmanager
+def guarded(backend: str) -> Iterator[None]:
+    """Replace what an engine says on failure by one sentence without data."""
+    try:
+        with warnings.catch_warnings():
+            # What Ibis, the engines and Arrow say to each other is not for the reader.
+            warnings.simplefilter("ignore")
+            yield
+    except (UndertowError, MemoryError):
+        raise
+    except Exception as fault:
+        kind = type(fault).__name__
+        raise EngineError(
+            f"{_NAMES.get(backend, backend)} must finish the query, got {kind}; check "
+            "the table and the engine, whose own message may hold data and is not "
+            "shown."
+        ) from None
+
+
+def open_source(
+    spec: SourceSpec | Any,
+    *,
+    folder: str | Path | None = None,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+) -> Source:
+    """Open a table for reading.
+
+    Parameters
+    ----------
+    spec : SourceSpec, str, Path or table
+        What a release file says about its table; or a file or connection URL; or a
+        table in memory: pandas, Polars or Arrow, or an Ibis table.
+    folder : str or Path, optional
+        Where relative paths start; by default the working directory.
+    memory_mb : int, optional
+        Memory that DuckDB may use, by default two thirds of the machine's, at most
+        3000; what does not fit is spilled to a private folder.
+    threads : int, optional
+        Threads of DuckDB, by default all.
+
+    Returns
+    -------
+    Source
+        A context manager.
+
+    Raises
+    ------
+    PlanError
+        If there is no such table, or it cannot be read as what its name says.
+    EngineError
+        If a server cannot be reached.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> with open_source(pa.table({"zone": ["A", "B"]})) as source:
+    ...     source
+    Source on DuckDB with 1 columns
+    """
+    from undertow.release.source_files import Limits, open_file
+    from undertow.release.source_memory import open_memory
+    from undertow.release.source_servers import is_url, open_url
+
+    limits = Limits.of(memory_mb, threads)
+    if isinstance(spec, (str, Path)):
+        text, relation, form = str(spec), None, None
+    elif isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        text, relation, form = spec.table, spec.relation, spec.format
+    elif isinstance(spec, load("ibis").Table):
+        return _open_ibis(spec)
+    else:
+        return open_memory(spec, limits=limits)
+    root = Path.cwd() if folder is None else Path(folder)
+    if is_url(text):
+        return open_url(text, relation, root=root, limits=limits)
+    return open_file(text, relation, root=root, form=form, limits=limits)
+
+
+def _open_ibis(table: Any) -> Source:
+    backend = backend_of(table)
+    if backend == "pyspark":
+        session = table.get_backend()._session
+        zone = session.conf.get("spark.sql.session.timeZone")
+        if zone not in ("UTC", "Etc/UTC", "Z", "GMT"):
+            raise PlanError(
+                f"the time zone of the Spark session must be UTC, got {zone}; set "
+                "spark.sql.session.timeZone."
+            )
+    return Source(table, backend)

@@ -1,0 +1,315 @@
+"""Files as tables: CSV, Parquet, DuckDB and SQLite, read by an embedded DuckDB.
+
+DuckDB is opened without extensions from elsewhere, in UTC, with a memory limit and a
+private folder for what does not fit; once the files are known it can touch nothing else
+and its settings are locked.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from undertow.errors import PlanError, UndertowError
+from undertow.release._extras import load
+from undertow.release.source import Source, guarded
+
+__all__ = ["Limits", "connect_duckdb", "lock_duckdb", "only_table", "open_file"]
+
+_ENDINGS = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".csv.zst": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+}
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_NAME = "undertow_source"
+_MOST_MB = 3000
+_MOST_FILES = 100_000
+_SAMPLE_ROWS = 100_000
+_CHUNK = 2**20
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_TABLES = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_catalog = current_database() AND table_schema = current_schema()"
+    " ORDER BY table_name"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What DuckDB may use.
+
+    Parameters
+    ----------
+    memory_mb : int
+        Memory.
+    threads : int or None
+        Threads; None for all.
+    unpacked_mb : int
+        How large a compressed text file may become.
+    """
+
+    memory_mb: int
+    threads: int | None = None
+    unpacked_mb: int = 16_384
+
+    @classmethod
+    def of(cls, memory_mb: int | None, threads: int | None) -> Self:
+        """Return limits, the memory by default two thirds of the machine's.
+
+        Raises
+        ------
+        ValueError
+            If a limit is not positive.
+        """
+        if memory_mb is None:
+            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            memory_mb = max(64, min(_MOST_MB, total * 2 // 3 // 10**6))
+        for name, value in (("memory_mb", memory_mb), ("threads", threads)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be positive, got {value}.")
+        return cls(memory_mb, threads)
+
+
+def connect_duckdb(
+    limits: Limits, database: str | None = None
+) -> tuple[Any, Callable[[], None]]:
+    """Open DuckDB, in memory or on a database file that is only read.
+
+    Returns
+    -------
+    Ibis backend
+        The connection.
+    callable
+        Closes it and removes the folder for spilled data.
+    """
+    ibis = load("ibis")
+    load("duckdb")
+    spill = tempfile.mkdtemp(prefix="undertow-")
+    settings: dict[str, Any] = {
+        "memory_limit": f"{limits.memory_mb}MB",
+        "temp_directory": spill,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "preserve_insertion_order": False,
+    }
+    if limits.threads is not None:
+        settings["threads"] = limits.threads
+    try:
+        connection = ibis.duckdb.connect(
+            database or ":memory:", read_only=database is not None, **settings
+        )
+        connection.raw_sql("SET TimeZone = 'UTC'")
+    except BaseException:
+        shutil.rmtree(spill, ignore_errors=True)
+        raise
+
+    def closing() -> None:
+        connection.disconnect()
+        shutil.rmtree(spill, ignore_errors=True)
+
+    return connection, closing
+
+
+def lock_duckdb(connection: Any, files: Sequence[Path] = ()) -> None:
+    """Shut DuckDB off from all files but these, and lock its settings."""
+    allowed = ", ".join(_quoted(str(path)) for path in files)
+    connection.raw_sql(f"SET allowed_paths = [{allowed}]")
+    connection.raw_sql("SET enable_external_access = false")
+    connection.raw_sql("SET lock_configuration = true")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def open_file(
+    text: str, relation: str | None, *, root: Path, form: str | None, limits: Limits
+) -> Source:
+    """Open a file, several files of one kind, or a table in a database file.
+
+    Parameters
+    ----------
+    text : str
+        A path, a pattern such as ``visits/*.parquet``, a folder of Parquet files, or
+        ``file.duckdb#table``.
+    relation : str or None
+        The table of a database file.
+    root : Path
+        Where relative paths start.
+    form : str or None
+        The format, where the name does not end with it.
+    limits : Limits
+        What DuckDB may use.
+
+    Raises
+    ------
+    PlanError
+        If there is no such file or it is not of its format.
+    """
+    path, name = text, relation
+    if relation is None and "#" in text and not (root / text).exists():
+        path, _, name = text.rpartition("#")
+    files = _files(path, root, form)
+    kind = form or _format(files[0])
+    if kind in ("csv", "parquet") and name is not None:
+        raise PlanError(f"relation must be left out for a {kind} file, got {name!r}.")
+    if kind == "csv":
+        for file in files:
+            _check_unpacked(file, limits)
+    openers = {"csv": _open_csv, "parquet": _open_parquet}
+    if kind in openers:
+        return _open_plain(openers[kind], files, kind, limits)
+    if len(files) > 1:
+        raise PlanError(f"table must be one {kind} file, got several.")
+    if kind == "sqlite" or _is_sqlite(files[0]):
+        from undertow.release.source_sqlite import open_sqlite
+
+        return open_sqlite(files[0], name, limits=limits)
+    return _open_database(files[0], name, limits)
+
+
+def _files(text: str, root: Path, form: str | None) -> list[Path]:
+    """Return the files that a path, pattern or folder stands for."""
+    if not text or "\0" in text:
+        raise PlanError("table must name a file, got an empty name or a NUL.")
+    path = root / text
+    if path.is_dir():
+        ending = "*.csv" if form == "csv" else "*.parquet"
+        found = sorted(p for p in path.rglob(ending) if p.is_file())
+    elif path.exists():
+        found = [path]
+    elif any(mark in text for mark in "*?["):
+        anchor = Path(path.anchor)
+        pattern = str(path.relative_to(anchor)) if path.is_absolute() else text
+        found = sorted(p for p in anchor.glob(pattern) if p.is_file())
+    else:
+        raise PlanError(f"table must name a file, got {text!r}, which does not exist.")
+    if not found:
+        raise PlanError(f"table must name files, got {text!r}, which has none.")
+    if len(found) > _MOST_FILES:
+        raise PlanError(f"table must be at most {_MOST_FILES} files, got more.")
+    if not all(p.is_file() for p in found):
+        raise PlanError(f"table must name a regular file, got {text!r}, which is none.")
+    return [p.resolve() for p in found]
+
+
+def _format(path: Path) -> str:
+    name = path.name.lower()
+    if name.endswith(".db"):
+        return "sqlite" if _is_sqlite(path) else "duckdb"
+    for ending, kind in _ENDINGS.items():
+        if name.endswith(ending):
+            return kind
+    raise PlanError(
+        f"table must end with .csv, .parquet, .duckdb or .sqlite, got {path.name!r}; "
+        "say its format."
+    )
+
+
+def _is_sqlite(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
+    except OSError:
+        raise PlanError(f"{path.name} must be readable, got no permission.") from None
+
+
+def _check_unpacked(path: Path, limits: Limits) -> None:
+    """Refuse a compressed file that would become too large, without unpacking it."""
+    packing = _PACKED.get(path.suffix.lower())
+    if packing is None:
+        return
+    arrow = load("pyarrow")
+    most, size = limits.unpacked_mb * 10**6, 0
+    try:
+        with arrow.input_stream(str(path), compression=packing) as stream:
+            while size <= most and (chunk := stream.read(_CHUNK)):
+                size += len(chunk)
+    except (OSError, arrow.ArrowException):
+        raise PlanError(
+            f"{path.name} must be a {packing} file, got one that cannot be unpacked."
+        ) from None
+    if size > most:
+        raise PlanError(
+            f"{path.name} must unpack to at most {limits.unpacked_mb} MB, got more; "
+            "convert it to Parquet."
+        )
+
+
+def _open_csv(connection: Any, files: list[str]) -> Any:
+    return connection.read_csv(
+        files, table_name=_NAME, sample_size=_SAMPLE_ROWS, union_by_name=False
+    )
+
+
+def _open_parquet(connection: Any, files: list[str]) -> Any:
+    return connection.read_parquet(files, table_name=_NAME)
+
+
+def _open_plain(
+    opener: Callable[[Any, list[str]], Any],
+    files: list[Path],
+    kind: str,
+    limits: Limits,
+) -> Source:
+    connection, closing = connect_duckdb(limits)
+    try:
+        table = opener(connection, [str(path) for path in files])
+        lock_duckdb(connection, files)
+        return Source(table, "duckdb", closing)
+    except UndertowError:
+        closing()
+        raise
+    except Exception:
+        closing()
+        raise PlanError(
+            f"{files[0].name} must be a readable {kind} file, got one that is not: "
+            "check its format, encoding (UTF-8) and columns."
+        ) from None
+
+
+def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:
+    try:
+        connection, closing = connect_duckdb(limits, str(path))
+    except Exception:
+        raise PlanError(
+            f"{path.name} must be a DuckDB file that is not open elsewhere, got one "
+            "that cannot be read."
+        ) from None
+    try:
+        with guarded("duckdb"):
+            listed = connection.raw_sql(_TABLES).fetchall()
+            chosen = only_table([row[0] for row in listed], relation, path.name)
+            table = connection.table(chosen)
+            lock_duckdb(connection, [path])
+        return Source(table, "duckdb", closing)
+    except BaseException:
+        closing()
+        raise
+
+
+def only_table(names: Sequence[str], relation: str | None, where: str) -> str:
+    """Return the table asked for, or the only one."""
+    if relation is None and len(names) == 1:
+        return names[0]
+    if relation is None:
+        raise PlanError(
+            f"relation must name a table of {where}, got nothing and {len(names)} "
+            "tables; write file#table or set relation."
+        )
+    if relation not in names:
+        raise PlanError(f"relation must name a table of {where}, got {relation!r}.")
+    return relation

@@ -1,0 +1,142 @@
+"""Tables behind connection URLs: DuckDB files, PostgreSQL, Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from undertow.errors import EngineError, PlanError, UndertowError
+from undertow.release._extras import load
+from undertow.release.source import Source, guarded
+from undertow.release.source_files import Limits, open_file
+
+__all__ = ["is_url", "open_url"]
+
+_SCHEMES = ("duckdb", "postgres", "postgresql", "spark")
+_OPTIONS = {"sslmode", "sslrootcert", "statement_timeout_s", "connect_timeout"}
+
+
+def is_url(text: str) -> bool:
+    """Tell whether a text names a server, and not a file."""
+    return "://" in text
+
+
+def open_url(text: str, relation: str | None, *, root: Path, limits: Limits) -> Source:
+    """Open a table behind a connection URL.
+
+    Parameters
+    ----------
+    text : str
+        ``duckdb://path``, ``postgres://user@host/database`` or ``spark://local``.
+    relation : str or None
+        The table or view, ``schema.table`` in PostgreSQL; may follow the URL after #.
+    root : Path
+        Where relative paths start.
+    limits : Limits
+        What DuckDB may use.
+
+    Raises
+    ------
+    PlanError
+        If the URL or the table cannot be used; the URL is not repeated, it may hold a
+        password.
+    EngineError
+        If the server cannot be reached.
+    """
+    scheme = text.partition("://")[0].lower()
+    if scheme not in _SCHEMES:
+        raise PlanError(
+            "table must be a duckdb://, postgres:// or spark:// URL, got another."
+        )
+    if scheme == "duckdb":
+        path = text.partition("://")[2]
+        return open_file(path, relation, root=root, form="duckdb", limits=limits)
+    try:
+        url = urlsplit(text)
+        port, options = (
+            url.port,
+            dict(parse_qsl(url.query, strict_parsing=bool(url.query))),
+        )
+    except ValueError:
+        raise PlanError(
+            "table must be a well-formed URL, got one that is not."
+        ) from None
+    name = relation or unquote(url.fragment)
+    if not name:
+        raise PlanError("relation must name a table behind the URL, got nothing.")
+    if scheme == "spark":
+        return _open_spark(url, name, root)
+    return _open_postgres(url, port, options, name)
+
+
+def _open_postgres(
+    url: Any, port: int | None, options: dict[str, str], name: str
+) -> Source:
+    ibis = load("ibis")
+    load("psycopg", extra="postgres")
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise PlanError(f"options of the URL must be known, got {unknown[0][:60]!r}.")
+    timeout = options.pop("statement_timeout_s", None)
+    if timeout is not None and not timeout.isdecimal():
+        raise PlanError("statement_timeout_s must be whole seconds, got no number.")
+    session = "-c default_transaction_read_only=on -c timezone=UTC"
+    if timeout is not None:
+        session += f" -c statement_timeout={timeout}s"
+    schema, _, table = name.rpartition(".")
+    try:
+        connection = ibis.postgres.connect(
+            host=url.hostname,
+            port=port or 5432,
+            user=None if url.username is None else unquote(url.username),
+            password=None if url.password is None else unquote(url.password),
+            database=unquote(url.path.lstrip("/")) or None,
+            options=session,
+            **options,
+        )
+    except UndertowError:
+        raise
+    except Exception as fault:
+        raise EngineError(
+            f"PostgreSQL must be reachable, got {type(fault).__name__}; check host, "
+            "user, database and password."
+        ) from None
+    return _postgres_table(connection, schema, table)
+
+
+def _postgres_table(connection: Any, schema: str, table: str) -> Source:
+    ibis = load("ibis")
+    missing = ibis.common.exceptions.TableNotFound
+
+    def closing() -> None:
+        connection.disconnect()
+
+    try:
+        with guarded("postgres"):
+            try:
+                found = connection.table(table, database=schema or None)
+            except missing:
+                raise PlanError(
+                    f"relation must name a table of the database, got {table[:60]!r}."
+                ) from None
+        return Source(found, "postgres", closing)
+    except BaseException:
+        closing()
+        raise
+
+
+def _open_spark(url: Any, name: str, root: Path) -> Source:
+    ibis = load("ibis")
+    sql = load("pyspark.sql", extra="spark")
+    local = url.hostname in (None, "local", "localhost") and url.port is None
+    master = "local[*]" if local else f"spark://{url.netloc}"
+    with guarded("pyspark"):
+        builder = sql.SparkSession.builder.appName("undertow").master(master)
+        session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        connection = ibis.pyspark.connect(session)
+        path = root / name
+        if name.lower().endswith(".parquet") or path.is_dir():
+            return Source(connection.read_parquet(str(path)), "pyspark")
+        return Source(connection.table(name), "pyspark")

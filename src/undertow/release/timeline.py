@@ -1,0 +1,256 @@
+"""What a run reads, and what the accounting takes for a unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from undertow.errors import PlanError
+from undertow.release.job import Bounding, Slice
+from undertow.release.moments import epoch_us, read_moment
+from undertow.release.running import Node, node_view, tree_nodes
+from undertow.release.sensitivity import ClaimUnit
+from undertow.spaces import Event, Identity, Stream, Table, Unbounded, User, Window
+from undertow.spaces.base import Domain, Granularity, View
+from undertow.spaces.granularity import parse_granularity
+from undertow.spaces.granularity.table import Bounded
+
+__all__ = ["ADDING", "Timeline"]
+
+ADDING = ("unbounded", "add-remove")
+"""Parts of the names of granularities in which units come and go."""
+
+# Runs up to which the composition of all of them is worked out.
+_MOST_RUNS = 100_000
+_BEGINNING = -(2**62)
+_DAY_US = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The windows of a release, which of them this run reads, and all its runs.
+
+    Parameters
+    ----------
+    kind : {"user", "window", "event"}
+        Over what the rows of a unit are counted.
+    domain : Domain
+        The databases the accounting ranges over.
+    unit : ClaimUnit
+        What one step of every claim is.
+    slice : Slice or None
+        The times this run reads; None for all.
+    run : int or None
+        Number of this run, from 1, where every window has a run of its own.
+    runs : int
+        How many runs the promise covers.
+    window_us : int or None
+        Length of a window.
+    """
+
+    kind: str
+    domain: Domain
+    unit: ClaimUnit
+    slice: Slice | None
+    run: int | None
+    runs: int
+    window_us: int | None
+
+    @classmethod
+    def of(
+        cls, source: Any, *, as_of: datetime | str | None, continual: bool
+    ) -> Timeline:
+        """Return the timeline of a source part.
+
+        Parameters
+        ----------
+        source : SourcePart
+            With `kind`, `time`, `start`, `horizon`, `window_us`, `windows`, `users`.
+        as_of : datetime or str, optional
+            The time of a run; it reads the last window that is over by then.
+        continual : bool
+            Whether every window has a run of its own even if `as_of` is not given;
+            the first one is then planned.
+
+        Raises
+        ------
+        PlanError
+            If no window of the horizon ends at or before `as_of`.
+        """
+        moment = _moment(as_of)
+        if source.kind == "window":
+            return cls._windowed(source, moment, continual=continual)
+        claim = ClaimUnit(User(add_remove=True), User())
+        domain: Domain = Stream(source.users, 1)
+        if source.kind == "event":
+            claim, domain = ClaimUnit(Unbounded(), Bounded()), Table()
+        part = _plain_slice(source, moment)
+        return cls(source.kind, domain, claim, part, None, 1, None)
+
+    @classmethod
+    def _windowed(
+        cls, source: Any, moment: datetime | None, *, continual: bool
+    ) -> Timeline:
+        start, length = epoch_us(source.start), source.window_us
+        run: int | None = None
+        first, last = 0, source.windows
+        if moment is not None or continual:
+            run = _run_at(source, moment)
+            first, last = run - 1, run
+        # A second claim would make the accounts of many runs slow.
+        swap = Event() if run is None else None
+        return cls(
+            "window",
+            Stream(source.users, source.windows),
+            ClaimUnit(Event(add_remove=True), swap),
+            Slice(source.time, start + first * length, start + last * length),
+            run,
+            1 if run is None else source.windows,
+            length,
+        )
+
+    @property
+    def start_us(self) -> int:
+        """The start of the first window."""
+        assert self.slice is not None
+        assert self.window_us is not None
+        return self.slice.start - ((self.run or 1) - 1) * self.window_us
+
+    @property
+    def windows_read(self) -> int:
+        """How many windows a run reads; 1 where there are no windows."""
+        if isinstance(self.domain, Stream) and self.run is None:
+            return self.domain.times
+        return 1
+
+    def views(self) -> tuple[View, ...]:
+        """Return what a query sees in each run."""
+        if self.kind != "window":
+            return (Identity(),)
+        if self.run is None:
+            return (Window(0, self.windows_read),)
+        return tuple(Window(at, 1) for at in range(self.runs))
+
+    def view(self) -> View:
+        """Return what a query sees in this run."""
+        views = self.views()
+        return views[0 if self.run is None else self.run - 1]
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the nodes of a running total that this run completes."""
+        assert self.run is not None
+        return tree_nodes(self.run)
+
+    def tree_views(self) -> tuple[View, ...]:
+        """Return the views of all nodes of a running total."""
+        return tuple(
+            node_view(node, windows_per_run=1)
+            for run in range(1, self.runs + 1)
+            for node in tree_nodes(run)
+        )
+
+    def node_slice(self, node: Node) -> Slice:
+        """Return the times that a node covers."""
+        assert self.slice is not None
+        assert self.window_us is not None
+        start = self.start_us
+        return Slice(
+            self.slice.column,
+            start + (node.first - 1) * self.window_us,
+            start + node.last * self.window_us,
+        )
+
+    def granularity(self, name: str, *, correlated: bool) -> Granularity:
+        """Return the promised granularity on this domain.
+
+        Raises
+        ------
+        PlanError
+            If it makes no sense on the domain.
+        """
+        if self.kind == "event" and name in ("event", "event:add-remove"):
+            return Bounded() if correlated else Unbounded()
+        target = parse_granularity(name)
+        try:
+            target.require_domain(self.domain)
+        except ValueError:
+            names = ("event", "bounded") if self.kind == "event" else self.usual()
+            kind = "rows" if self.kind == "event" else "units"
+            raise PlanError(
+                f"promise.granularity must fit source.per, got {name!r} for a table of "
+                f"{kind}; it can be {', '.join(names)}."
+            ) from None
+        return target
+
+    def usual(self) -> tuple[str, ...]:
+        """Return the granularities a plan is priced at, the weakest first."""
+        if self.kind == "event":
+            return ("unbounded", "bounded")
+        if self.kind == "user":
+            return ("user:add-remove", "user")
+        assert self.window_us is not None
+        day = _DAY_US // self.window_us
+        windows = self.domain.times if isinstance(self.domain, Stream) else 1
+        shown = (f"w-event:{day}",) if 1 < day < windows else ()
+        return ("event:add-remove", "event", *shown, "user:add-remove", "user")
+
+    def bounding(self, source: Any, bounds: Any) -> Bounding:
+        """Return how the engine bounds the rows of a unit."""
+        if self.kind == "event" or source.unit is None:
+            return Bounding(None, None)
+        windowed = self.kind == "window"
+        return Bounding(
+            source.unit,
+            bounds.rows_per_unit,
+            self.window_us if windowed else None,
+            source.time if windowed else None,
+        )
+
+
+def _run_at(source: Any, moment: datetime | None) -> int:
+    """Return the number of the last window that is over, the first if none is asked."""
+    windows = source.windows
+    if windows > _MOST_RUNS:
+        raise PlanError(
+            f"source.horizon must be at most {_MOST_RUNS} windows where each has a run "
+            f"of its own, got {windows}; use longer windows or a shorter horizon."
+        )
+    if moment is None:
+        return 1
+    run = (epoch_us(moment) - epoch_us(source.start)) // source.window_us
+    if not 1 <= run <= windows:
+        raise PlanError(
+            f"as_of must be a time at which one of the {windows} windows from "
+            f"{source.start.isoformat()} on has just ended, got {moment.isoformat()}."
+        )
+    return int(run)
+
+
+def _moment(as_of: datetime | str | None) -> datetime | None:
+    moment = read_moment(as_of) if isinstance(as_of, str) else as_of
+    if as_of is not None and moment is None:
+        raise PlanError(
+            f"as_of must be a time such as '2026-01-31T12:00', got {str(as_of)[:40]!r}."
+        )
+    return moment
+
+
+def _plain_slice(source: Any, moment: datetime | None) -> Slice | None:
+    """Return from `start` to the horizon, or to `moment` if that is earlier."""
+    if source.start is None and moment is None:
+        return None
+    if source.time is None:
+        raise PlanError("source.time must be given with as_of, got nothing.")
+    start = _BEGINNING if source.start is None else epoch_us(source.start)
+    stop = -_BEGINNING
+    if source.horizon is not None:
+        stop = start + source.horizon
+    if moment is not None:
+        stop = min(stop, epoch_us(moment))
+    if stop <= start:
+        raise PlanError(
+            "as_of must be after source.start, got an earlier time; nothing would be "
+            "read."
+        )
+    return Slice(source.time, start, stop)

@@ -1,0 +1,26 @@
+"""Real engines for the tests: PostgreSQL on loopback, a local Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of this session's own."""
+    from support.postgres import postgres_server
+
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A local Spark session in UTC."""
+    from support.spark import spark_session
+
+    with spark_session() as session:
+        yield session

@@ -1,0 +1,60 @@
+"""Releases on a local Spark agree with DuckDB, to the last count."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from support.release_cases import arrow_table, cases
+from support.spark import spark_frame
+from undertow.errors import EngineError, PlanError
+from undertow.release.engine import run_jobs
+from undertow.release.job import Aggregates, Bounding, Grid, Job
+from undertow.release.source import open_source
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def plain(found: list[Aggregates]) -> list[Any]:
+    return [
+        (part.cells, {name: m.tolist() for name, m in part.measures.items()})
+        for part in found
+    ]
+
+
+@settings(max_examples=20)
+@given(case=cases())
+def test_spark_returns_what_duckdb_does(spark, case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark_frame(spark, case.rows).createOrReplaceTempView("visits")
+    with open_source("spark://local#visits") as source:
+        assert source.backend == "pyspark"
+        found = plain(run_jobs(source, case.jobs, **case.arguments()))
+    with open_source(arrow_table(case.rows), threads=1) as source:
+        assert found == plain(run_jobs(source, case.jobs, **case.arguments()))
+
+
+def test_spark_reads_parquet_by_url(spark, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"zone": ["A", "B", "A"]}), tmp_path / "z.parquet")
+    job = Job("zones", ("rows",), by=("zone",), grid=Grid(("zone",), (("A", "C"),)))
+    with open_source("spark://local#z.parquet", folder=tmp_path) as source:
+        [found] = run_jobs(source, [job], bounding=Bounding(None, None))
+    assert found.measures["rows"].tolist() == [2, 0]
+
+
+def test_spark_says_one_sentence_about_a_table_that_is_not_there(spark):
+    with pytest.raises((PlanError, EngineError)) as caught:
+        open_source("spark://local#nowhere")
+    assert "\n" not in str(caught.value)

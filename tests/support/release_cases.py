@@ -1,0 +1,198 @@
+"""Random tables and release jobs, and how the tables reach each engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from support.release_oracle import Column, Row
+from undertow.release.expression import parse_expression
+from undertow.release.expression_kinds import Kind
+from undertow.release.job import Bounding, Grid, Job, Slice, Value
+
+__all__ = ["COLUMNS", "DERIVED", "Case", "arrow_table", "cases", "fill_postgres"]
+
+COLUMNS = {
+    "person": Column(Kind.WHOLE, "bigint"),
+    "zone": Column(Kind.TEXT, "text"),
+    "n": Column(Kind.WHOLE, "bigint"),
+    "amount": Column(Kind.NUMBER, "numeric(14, 3)", 3),
+    "x": Column(Kind.NUMBER, "double precision"),
+    "ts": Column(Kind.TIME, "timestamptz"),
+    "naive": Column(Kind.TIME, "timestamp"),
+    "day": Column(Kind.DATE, "date"),
+    "flag": Column(Kind.BOOLEAN, "boolean"),
+}
+ARROW = {
+    "person": pa.int64(),
+    "zone": pa.string(),
+    "n": pa.int64(),
+    "amount": pa.decimal128(14, 3),
+    "x": pa.float64(),
+    "ts": pa.timestamp("us", "UTC"),
+    "naive": pa.timestamp("us"),
+    "day": pa.date32(),
+    "flag": pa.bool_(),
+}
+DERIVED = {
+    "hour": parse_expression("hour(ts)"),
+    "weekday": parse_expression("weekday(naive)"),
+    "date": parse_expression("date(ts)"),
+    "shout": parse_expression("upper(zone)"),
+    "third": parse_expression("n % 3"),
+}
+ZONES = ("A", "a", "Zürich", "東京", "", "\u00e9", "e\u0301", "o'h", "b\\s", "\ue000")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+EXTREMES = (0, 1, 5, -3, 2**63 - 1, -(2**63))
+AMOUNTS = ("0.000", "1.005", "-2.500", "0.125", "99999999999.999", "-31.415")
+REALS = (math.nan, math.inf, -math.inf, 0.1, -0.0, 1e300, 2.5, 1 / 3, -7.25, 5e-324)
+
+
+def moments() -> st.SearchStrategy[datetime]:
+    shifts = st.sampled_from([0, 1, 59_999_999, 3_600_000_000, 86_399_999_999])
+    days = st.integers(-1, 2)
+    zones = st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))])
+    return st.builds(
+        lambda day, shift, zone: (
+            START + timedelta(days=day, microseconds=shift)
+        ).astimezone(zone),
+        days,
+        shifts,
+        zones,
+    ) | st.just(datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC))
+
+
+def rows() -> st.SearchStrategy[list[Row]]:
+    times = moments()
+    row = st.fixed_dictionaries(
+        {
+            "person": st.none() | st.sampled_from([1, 2, 3, 2**63 - 1]),
+            "zone": st.none() | st.sampled_from(ZONES),
+            "n": st.none() | st.sampled_from(EXTREMES),
+            "amount": st.none() | st.sampled_from([Decimal(a) for a in AMOUNTS]),
+            "x": st.none() | st.sampled_from(REALS),
+            "ts": st.none() | times,
+            "naive": st.none() | times.map(lambda t: t.astimezone(UTC)).map(_naive),
+            "day": st.none() | st.sampled_from([date(2026, 1, 1), date(1960, 2, 29)]),
+            "flag": st.none() | st.booleans(),
+        }
+    )
+    some = st.lists(row, max_size=14)
+    return st.tuples(some, st.integers(1, 3)).map(lambda pair: pair[0] * pair[1])
+
+
+def _naive(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
+
+
+KEYS: dict[str, tuple[Any, ...]] = {
+    "hour": tuple(range(24)),
+    "weekday": (0, 2, 3, 6),
+    "date": tuple(date(2025, 12, 30) + timedelta(days=i) for i in range(5)),
+    "shout": ("A", "ZÜRICH", "ZüRICH", "東京", "absent"),
+    "third": (0, 1, 2),
+    "zone": (*ZONES, "absent"),
+    "n": (*EXTREMES, 7),
+    "day": (date(1960, 2, 29), date(2026, 1, 1), date(2026, 1, 2)),
+    "flag": (False, True),
+}
+WHERE = (
+    "n > 0",
+    "zone != 'A' or x < 1",
+    "flag",
+    "amount between -3 and 1.005",
+    "hour in (0, 23) and person is not null",
+)
+VALUES = (
+    Value("n", Fraction(-10), Fraction(10), -4),
+    Value("n", Fraction(1, 3), Fraction(37, 10), -2),
+    Value("n", Fraction(-(2**63)), Fraction(2**63 - 1), 44),
+    Value("amount", Fraction(-40), Fraction(100), -10),
+    Value("amount", Fraction(1, 3), Fraction(2), -3),
+    Value("x", Fraction(-1), Fraction(10), -20),
+    Value("x", Fraction(1, 10), Fraction(3, 10), -30),
+    Value("third", Fraction(0), Fraction(2), 0),
+)
+BINS = (
+    ("n", (Fraction(-5), Fraction(0), Fraction(1), Fraction(9, 2), Fraction(10**20))),
+    ("amount", (Fraction(-100), Fraction(0), Fraction(1, 3), Fraction(2))),
+    ("x", (Fraction(-1), Fraction(1, 10), Fraction(1, 3), Fraction(9))),
+)
+
+
+@st.composite
+def jobs(draw: st.DrawFn, name: str) -> Job:
+    by = tuple(draw(st.lists(st.sampled_from(sorted(KEYS)), max_size=2, unique=True)))
+    value = draw(st.none() | st.sampled_from(VALUES))
+    column, bins = draw(st.sampled_from([(None, None), *BINS]))
+    discovered = bool(by) and draw(st.integers(0, 3)) == 0
+    measures = ("rows", "units") if value is None else ("rows", "sum", "squares")
+    where = draw(st.none() | st.sampled_from(WHERE))
+    bound = st.none() | st.integers(1, 3)
+    return Job(
+        name,
+        ("rows", "units") if discovered else measures,
+        where=None if where is None else parse_expression(where),
+        by=by,
+        grid=None if discovered else Grid(by, tuple(KEYS[column] for column in by)),
+        value=None if discovered else value,
+        bins=bins,
+        bin_column=column,
+        groups_per_unit=draw(bound),
+        rows_per_group=draw(bound),
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table and what is asked of it."""
+
+    rows: list[Row]
+    jobs: tuple[Job, ...]
+    bounding: Bounding
+    slice: Slice | None
+    key: bytes
+
+    def arguments(self) -> dict[str, Any]:
+        return {
+            "columns": DERIVED,
+            "bounding": self.bounding,
+            "slice": self.slice,
+            "key": self.key,
+        }
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    asked = tuple(draw(jobs(f"query {i}")) for i in range(draw(st.integers(1, 3))))
+    unit = draw(st.sampled_from([None, "person", "person", "zone"]))
+    most = draw(st.none() | st.integers(1, 4))
+    window = draw(st.sampled_from([None, None, 3_600_000_000, 86_400_000_000]))
+    time = draw(st.sampled_from(["ts", "naive"]))
+    bounding = Bounding(unit, most, window, time if window is not None else None)
+    start = draw(st.sampled_from([-(2**62), 0, 1_767_225_600_000_000]))
+    part = draw(st.none() | st.just(Slice(time, start, 1_767_312_000_000_000)))
+    key = draw(st.binary(min_size=16, max_size=16))
+    return Case(draw(rows()), asked, bounding, part, key)
+
+
+def arrow_table(rows: Sequence[Row]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=pa.schema(ARROW))
+
+
+def fill_postgres(connection: Any, rows: Sequence[Row], name: str = "visits") -> None:
+    columns = ", ".join(f'"{c}" {column.postgres}' for c, column in COLUMNS.items())
+    connection.execute(f'DROP TABLE IF EXISTS "{name}"'.encode())
+    connection.execute(f'CREATE TABLE "{name}" ({columns})'.encode())
+    marks = ", ".join(["%s"] * len(COLUMNS))
+    with connection.cursor() as cursor:
+        insert = f'INSERT INTO "{name}" VALUES ({marks})'.encode()
+        cursor.executemany(insert, [tuple(row[c] for c in COLUMNS) for row in rows])

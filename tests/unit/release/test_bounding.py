@@ -1,0 +1,166 @@
+"""At most so many rows of a unit count, chosen by the key and by nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from undertow.release import bounding as module
+from undertow.release.engine import run_jobs
+from undertow.release.job import Bounding, Grid, Job
+from undertow.release.source import open_source
+
+TOTAL = Grid((), ())
+KEY = bytes(range(16))
+
+
+def rows(table: dict[str, Any], job: Job, bounding: Bounding, key: bytes = KEY) -> Any:
+    with open_source(pa.table(table), threads=1) as source:
+        [found] = run_jobs(source, [job], bounding=bounding, key=key)
+    return found.measures["rows"].tolist()
+
+
+def by_n(most: int) -> Job:
+    return Job("n", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(most)),)))
+
+
+def test_a_unit_keeps_at_most_its_rows_and_others_keep_theirs():
+    table = {"who": ["a"] * 50 + ["b"] * 3, "n": [*range(50), 1, 2, 3]}
+    assert sum(rows(table, by_n(50), Bounding("who", 10))) == 13
+
+
+def test_without_a_bound_nothing_is_dropped():
+    table = {"who": ["a"] * 50, "n": list(range(50))}
+    assert sum(rows(table, by_n(50), Bounding("who", None))) == 50
+
+
+def test_identical_rows_fill_the_bound_exactly():
+    table = {"who": ["a"] * 9 + ["b"] * 2, "n": [4] * 11}
+    assert rows(table, by_n(5), Bounding("who", 3)) == [0, 0, 0, 0, 5]
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 19])
+def test_both_ways_of_keeping_the_first_rows_agree(monkeypatch, most):
+    # Duplicates of every multiplicity, so that ties cross the bound.
+    numbers = [n for n in range(12) for _ in range(1 + n % 4)]
+    table = {"who": ["a"] * len(numbers) + ["b"] * 5, "n": [*numbers, 1, 1, 1, 2, 2]}
+    quick = rows(table, by_n(12), Bounding("who", most))
+    monkeypatch.setattr(module, "_MOST_LEAST", 0)
+    assert rows(table, by_n(12), Bounding("who", most)) == quick
+
+
+def test_few_units_above_the_bound_are_put_in_order_alone(monkeypatch):
+    table = {"who": ["a"] * 20 + [f"b{i}" for i in range(60)], "n": [*range(80)]}
+    quick = rows(table, by_n(80), Bounding("who", 5))
+    assert sum(quick) == 65
+    monkeypatch.setattr(module, "_MOST_LEAST", 0)
+    assert rows(table, by_n(80), Bounding("who", 5)) == quick
+
+
+def test_nothing_is_put_in_order_if_no_unit_is_above_the_bound(monkeypatch):
+    def never(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(module, "_below_limits", never)
+    monkeypatch.setattr(module, "_numbered", never)
+    table = {"who": ["a", "a", "b"], "n": [0, 1, 2]}
+    assert rows(table, by_n(3), Bounding("who", 2)) == [1, 1, 1]
+
+
+def test_the_key_decides_which_rows_are_kept():
+    table = {"who": ["a"] * 40, "n": list(range(40))}
+    kept = {
+        tuple(rows(table, by_n(40), Bounding("who", 4), bytes([k] * 16)))
+        for k in range(6)
+    }
+    assert len(kept) == 6
+    again = rows(table, by_n(40), Bounding("who", 4))
+    assert again == rows(table, by_n(40), Bounding("who", 4))
+
+
+def test_one_unit_does_not_change_what_is_kept_of_another():
+    alone = {"who": ["a"] * 30, "n": list(range(30))}
+    both = {"who": ["a"] * 30 + ["b"] * 30, "n": [*range(30), *range(30, 60)]}
+    kept = rows(alone, by_n(60), Bounding("who", 6))
+    assert rows(both, by_n(60), Bounding("who", 6))[:30] == kept[:30]
+
+
+def test_units_with_equal_rows_keep_different_ones():
+    units = 40
+    table = {
+        "who": [u for u in range(units) for _ in range(20)],
+        "n": [n for _ in range(units) for n in range(20)],
+    }
+    kept = rows(table, by_n(20), Bounding("who", 5))
+    assert sum(kept) == 5 * units
+    assert max(kept) < units
+
+
+@pytest.mark.statistical
+def test_every_row_is_kept_equally_often_whatever_its_place():
+    # 4000 units of 10 evenly spaced rows, 3 kept: 1200 of each place expected, standard
+    # deviation 29; ten places beyond 6 deviations: false alarm below 1e-7.
+    units, hour = 4000, 3_600_000_000
+    table = {
+        "who": [u for u in range(units) for _ in range(10)],
+        "at": pa.array([n * hour for n in range(10)] * units, pa.timestamp("us")),
+        "n": [*range(10)] * units,
+    }
+    kept = rows(table, by_n(10), Bounding("who", 3))
+    assert sum(kept) == 3 * units
+    assert all(abs(count - 1200) < 6 * 29 for count in kept)
+
+
+def test_windows_are_bounded_one_by_one_and_start_at_the_epoch():
+    hour = 3_600_000_000
+    at = [-hour, -1, 0, 1, hour - 1, hour, 2 * hour]
+    table = {"who": ["a"] * 7, "at": pa.array(at, pa.timestamp("us")), "n": [0] * 7}
+    bounding = Bounding("who", 1, hour, "at")
+    # One row each in the hours -1, 0, 1 and 2.
+    assert rows(table, by_n(1), bounding) == [4]
+
+
+def test_rows_without_a_unit_or_a_window_are_left_out():
+    table = {
+        "who": ["a", None, "a"],
+        "at": pa.array([0, 0, None], pa.timestamp("us")),
+        "n": [0, 0, 0],
+    }
+    assert rows(table, by_n(1), Bounding("who", None)) == [2]
+    assert rows(table, by_n(1), Bounding("who", 5, 10**6, "at")) == [1]
+
+
+def test_a_unit_counts_in_at_most_its_cells():
+    table = {"who": ["a"] * 8 + ["b"] * 2, "n": [0, 1, 2, 3, 4, 5, 5, 5, 6, 7]}
+    grid = Grid(("n",), (tuple(range(8)),))
+    job = Job("n", ("rows", "units"), by=("n",), grid=grid, groups_per_unit=2)
+    with open_source(pa.table(table)) as source:
+        [found] = run_jobs(source, [job], bounding=Bounding("who", None))
+    units = found.measures["units"].tolist()
+    assert sum(units[:6]) == 2
+    assert units[6:] == [1, 1]
+
+
+def test_a_unit_counts_in_a_cell_with_at_most_its_rows():
+    table = {"who": ["a"] * 8 + ["b"] * 2, "n": [0, 1, 1, 1, 1, 1, 1, 2, 1, 1]}
+    grid = Grid(("n",), ((0, 1, 2),))
+    job = Job("n", ("rows",), by=("n",), grid=grid, rows_per_group=3)
+    assert rows(table, job, Bounding("who", None)) == [1, 5, 1]
+
+
+def test_a_key_that_is_too_short_is_refused():
+    with pytest.raises(ValueError, match="key must have at least 16 bytes"):
+        rows({"n": [1]}, by_n(1), Bounding(None, None), b"short")
+
+
+def test_fresh_keys_are_drawn_where_none_is_given():
+    table = pa.table({"who": ["a"] * 40, "n": list(range(40))})
+    seen: Counter[tuple[int, ...]] = Counter()
+    with open_source(table, threads=1) as source:
+        for _ in range(3):
+            [found] = run_jobs(source, [by_n(40)], bounding=Bounding("who", 4))
+            seen[tuple(found.measures["rows"].tolist())] += 1
+    assert len(seen) == 3

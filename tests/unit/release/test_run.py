@@ -1,0 +1,316 @@
+"""A run charges before it draws, stores before it writes, and never draws twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from undertow.errors import (
+    AssumptionError,
+    BudgetExceeded,
+    EngineError,
+    LedgerError,
+    MismatchError,
+    PlanError,
+)
+from undertow.ledger import BudgetLedger
+from undertow.mechanisms import SimulatedSource
+from undertow.privacy import Pure
+from undertow.release import from_table, load, run_release
+from undertow.release import run as run_module
+from undertow.release.record import read_record, release_key
+from undertow.spaces import Stream, User
+
+VISITS = pa.table(
+    {
+        "person": [1, 1, 1, 2, 2, 3, 4, 4],
+        "zone": ["A", "B", "A", "A", "A", "B", "A", None],
+    }
+)
+
+
+def asked(**changes):
+    release = {
+        "source": {"unit": "person"},
+        "promise": {"granularity": "user", "epsilon": "1"},
+        "bounds": {"rows_per_unit": 2},
+        "queries": [
+            {
+                "name": "visits",
+                "select": "count",
+                "by": ["zone"],
+                "keys": {"zone": ["A", "B", "C"]},
+            }
+        ],
+    }
+    return {**release, **changes}
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with BudgetLedger.create(
+        tmp_path / "visits.ledger",
+        dataset="visits",
+        domain=Stream(10**9, 1),
+        budgets={User(): Pure(2)},
+    ) as made:
+        yield made
+
+
+def test_a_run_charges_stores_and_writes(tmp_path, ledger):
+    done = from_table(VISITS, asked()).run(ledger=ledger, output=tmp_path / "out")
+    assert not done.repeated
+    assert ledger.remaining(User()) == Pure(1)
+    with (tmp_path / "out" / "01-visits.csv").open(newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["zone", "estimate", "low", "high"]
+    assert [row[0] for row in rows[1:]] == ["A", "B", "C"]
+    assert all(int(r[2]) <= int(r[1]) <= int(r[3]) for r in rows[1:])
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["tables"][0]["sha256"] == done.files["01-visits.csv"]
+    assert manifest["charge"]["number"] == 1
+    modes = {stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "out").iterdir()}
+    assert modes == {0o600}
+
+
+def test_asking_again_returns_the_same_output_for_free(ledger):
+    release = from_table(VISITS, asked())
+    first, second = release.run(ledger=ledger), release.run(ledger=ledger)
+    assert second.repeated
+    assert second.answers == first.answers
+    assert ledger.remaining(User()) == Pure(1)
+    assert "nothing was charged" in second.story
+
+
+def test_a_repeat_is_paid_for_and_a_third_is_refused_before_the_data(ledger):
+    release = from_table(VISITS, asked())
+    first, second = release.run(ledger=ledger), release.run(ledger=ledger, repeat=2)
+    assert not second.repeated
+    assert second.charge.number != first.charge.number
+    broken = from_table("no table at all", asked())
+    with pytest.raises(BudgetExceeded, match="must fit the user budget"):
+        broken.run(ledger=ledger, repeat=3)
+
+
+def test_a_run_that_died_after_its_charge_is_finished_without_another(
+    ledger, monkeypatch
+):
+    release = from_table(VISITS, asked())
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "run_record", killed)
+        with pytest.raises(KeyboardInterrupt):
+            release.run(ledger=ledger)
+    assert ledger.remaining(User()) == Pure(1)
+    done = release.run(ledger=ledger)
+    assert done.resumed
+    assert not done.repeated
+    assert ledger.remaining(User()) == Pure(1)
+    assert release.run(ledger=ledger).answers == done.answers
+
+
+def test_files_lost_after_the_store_are_written_again(tmp_path, ledger, monkeypatch):
+    release, folder = from_table(VISITS, asked()), tmp_path / "out"
+
+    def full(*_):
+        raise PlanError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run_module, "write_files", full)
+        with pytest.raises(PlanError, match="disk full"):
+            release.run(ledger=ledger, output=folder)
+    assert not folder.exists()
+    done = release.run(ledger=ledger, output=folder)
+    assert done.repeated
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "01-visits.csv",
+        "manifest.json",
+    ]
+
+
+def test_an_engine_that_fails_costs_nothing(ledger, monkeypatch):
+    def dies(*_, **__):
+        raise EngineError("DuckDB must finish the query, got Fault.")
+
+    monkeypatch.setattr(run_module, "run_jobs", dies)
+    with pytest.raises(EngineError):
+        from_table(VISITS, asked()).run(ledger=ledger)
+    assert ledger.remaining(User()) == Pure(2)
+    assert ledger.history() == []
+
+
+def test_two_runs_at_once_hand_out_one_output(ledger, monkeypatch):
+    release, other = from_table(VISITS, asked()), []
+    store = ledger.store
+
+    def second_is_faster(charge, output, **rest):
+        if not other:
+            other.append(None)
+            monkeypatch.setattr(ledger, "store", store)
+            other[0] = release.run(ledger=ledger)
+        return store(charge, output, **rest)
+
+    monkeypatch.setattr(ledger, "store", second_is_faster)
+    slower = release.run(ledger=ledger)
+    assert slower.answers == other[0].answers
+    assert ledger.remaining(User()) == Pure(1)
+
+
+def test_seeded_noise_is_refused(ledger):
+    plan = from_table(VISITS, asked()).plan()
+    with pytest.raises(AssumptionError, match="source must be secure for a release"):
+        run_release(plan, ledger, table=VISITS, source=SimulatedSource(1))
+    assert ledger.history() == []
+
+
+def test_a_ledger_of_another_domain_is_refused(tmp_path):
+    with (
+        BudgetLedger.create(
+            tmp_path / "x.ledger",
+            dataset="x",
+            domain=Stream(5, 3),
+            budgets={User(): Pure(1)},
+        ) as other,
+        pytest.raises(MismatchError, match="the ledger must be made for"),
+    ):
+        from_table(VISITS, asked()).run(ledger=other)
+
+
+def test_a_closed_charge_is_not_opened_again(ledger):
+    release = from_table(VISITS, asked())
+    plan = release.plan()
+    charge = ledger.charge(plan.releases, key=release_key(plan))
+    ledger.fail(charge, "the table was withdrawn")
+    with pytest.raises(PlanError, match="the table was withdrawn; ask for repeat=2"):
+        release.run(ledger=ledger)
+
+
+def test_no_table_and_two_tables_are_refused(ledger):
+    plan = from_table(VISITS, asked()).plan()
+    with pytest.raises(PlanError, match=r"one of source\.table and table"):
+        run_release(plan, ledger)
+
+
+def test_where_answers_go_does_not_change_what_is_charged():
+    first = from_table(VISITS, asked()).plan()
+    second = from_table(VISITS, asked(output={"folder": "elsewhere"})).plan()
+    other = from_table(VISITS, asked(bounds={"rows_per_unit": 3})).plan()
+    assert release_key(first) == release_key(second) != release_key(other)
+
+
+def test_bytes_of_another_program_are_no_record():
+    for stored in (b"not json", b"[1]", b'{"format": "other"}'):
+        with pytest.raises(LedgerError, match="must be a record of"):
+            read_record(stored)
+
+
+RELEASE = """
+[source]
+table = "visits.csv"
+unit = "person"
+[promise]
+granularity = "user"
+epsilon = "1"
+[bounds]
+rows_per_unit = 2
+[[queries]]
+name = "visits"
+select = "count"
+by = ["zone"]
+keys = { zone = ["A", "B"] }
+"""
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    (tmp_path / "visits.csv").write_text("person,zone\n1,A\n1,B\n2,A\n")
+    path = tmp_path / "visits.toml"
+    path.write_text(RELEASE)
+    return path
+
+
+def test_a_release_without_a_ledger_makes_one_with_its_promise(file):
+    done = load(file).run()
+    assert done.folder == file.parent / "release"
+    with BudgetLedger.open(file.parent / "visits.ledger") as made:
+        assert made.budgets == {User(): Pure(1)}
+        assert made.remaining(User()) == Pure(0)
+    file.write_text(RELEASE.replace('"A", "B"', '"A"'))
+    with pytest.raises(BudgetExceeded):
+        load(file).run()
+
+
+def test_the_ledger_of_another_data_set_is_refused(file):
+    load(file).run()
+    file.write_text(RELEASE + '[ledger]\nurl = "visits.ledger"\ndataset = "other"\n')
+    with pytest.raises(LedgerError, match="must be the ledger of 'other'"):
+        load(file).run()
+
+
+def test_a_ledger_in_no_folder_is_refused_in_one_sentence(file):
+    with pytest.raises(PlanError, match="ledger must be in a folder that exists"):
+        load(file).run(ledger=file.parent / "nowhere" / "x.ledger")
+
+
+HOURLY = {
+    "source": {
+        "unit": "person",
+        "time": "ts",
+        "per": {"window": "1h"},
+        "start": "2026-01-01",
+        "horizon": "8h",
+    },
+    "promise": {"granularity": "event", "epsilon": "1"},
+    "bounds": {"rows_per_unit": 1},
+    "queries": [{"name": "total", "select": "count", "running": True}],
+}
+
+
+def test_running_totals_add_up_what_earlier_runs_stored(tmp_path):
+    import datetime as dt
+
+    start = dt.datetime(2026, 1, 1)
+    times = [start + dt.timedelta(hours=h, minutes=5) for h in range(8)] * 400
+    people = [k // 8 for k in range(3200)]
+    release = from_table(pa.table({"person": people, "ts": times}), HOURLY)
+    plan = release.plan(as_of="2026-01-01T01:00")
+    with BudgetLedger.create(
+        tmp_path / "hourly.ledger",
+        dataset="hourly",
+        domain=plan.domain,
+        budgets={plan.promise.granularity: plan.promise.total},
+    ) as ledger:
+        for hour in range(1, 9):
+            done = release.run(ledger=ledger, as_of=f"2026-01-01T{hour:02d}:00")
+            ((estimate, low, high),) = done.answers[0]["rows"]
+            assert low <= estimate <= high
+            # Eight levels at most; far beyond any error of these few nodes.
+            assert abs(estimate - 400 * hour) < 300
+        assert ledger.losses()["event"].within(plan.promise.total)
+        with pytest.raises(PlanError, match="as_of must be a time"):
+            release.run(ledger=ledger, as_of="2026-01-01T09:00")
+
+
+def test_a_running_total_without_its_earlier_runs_is_refused_before_a_charge(tmp_path):
+    import datetime as dt
+
+    table = pa.table({"person": [1], "ts": [dt.datetime(2026, 1, 1, 2, 5)]})
+    release = from_table(table, HOURLY)
+    plan = release.plan(as_of="2026-01-01T03:00")
+    with BudgetLedger.create(
+        tmp_path / "hourly.ledger",
+        dataset="hourly",
+        domain=plan.domain,
+        budgets={plan.promise.granularity: plan.promise.total},
+    ) as ledger:
+        with pytest.raises(PlanError, match="run the release for the earlier times"):
+            release.run(ledger=ledger, as_of="2026-01-01T03:00")
+        assert ledger.history() == []

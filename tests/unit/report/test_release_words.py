@@ -1,0 +1,177 @@
+"""Words of a release report: limits are rounded up, sentences say what holds."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy import stats
+
+from support.release_plans import WINDOWED
+from support.release_records import MARKOV, finished_record, planned_record
+from undertow.report.release_facts import (
+    checked,
+    correlation_words,
+    made_facts,
+    query_words,
+    unchecked,
+    unprotected,
+)
+from undertow.report.release_words import (
+    cost_rows,
+    granularity_words,
+    guess_bound,
+    loss_words,
+    promise_sentence,
+    shown_cell,
+    shown_guess,
+    shown_text,
+    shown_up,
+)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0, 3.0, 40.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
+def test_guesses_match_the_corner_of_the_trade_off_curve(epsilon, delta):
+    # The best test has both errors at the corner a = 1 - delta - exp(epsilon) a.
+    error = (1 - delta) / (1 + math.exp(epsilon))
+    loss = {"epsilon": epsilon, "delta": delta}
+    assert guess_bound(loss) == pytest.approx(1 - error, rel=1e-12)
+
+
+def test_guesses_under_gaussian_dp_are_those_between_two_normal_laws():
+    assert guess_bound({"mu": 1.5}) == pytest.approx(stats.norm.cdf(0.75), rel=1e-12)
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.1, 0.5, 2.0, 20.0])
+def test_guesses_under_zcdp_cover_the_gaussian_mechanism(rho):
+    # N(0, 1) against N(m, 1) is m^2 / 2 of zCDP.
+    attained = stats.norm.cdf(math.sqrt(2 * rho) / 2)
+    assert attained <= guess_bound({"rho": rho}) <= 1
+
+
+@pytest.mark.parametrize("value", [0.0238095, 1 / 3, 0.1, 41.999999, 12345.678])
+def test_shown_limits_are_never_below_the_limit(value):
+    assert Fraction(shown_up(value)) >= Fraction(str(value))
+    assert float(shown_up(value)) == pytest.approx(value, rel=1e-3)
+
+
+def test_infinite_losses_are_shown_and_guessed_always():
+    assert loss_words({"epsilon": "inf", "delta": 0.5}) == "ε = ∞, δ = 0.5"
+    assert guess_bound({"epsilon": "inf"}) == 1
+    assert shown_guess(1.0) == "100"
+    assert shown_guess(0.7311) == "73.2"
+
+
+def test_text_is_cut_and_tamed():
+    assert shown_text("x" * 300) == "x" * 199 + "…"
+    assert shown_text("é 山 😀") == "é 山 😀"
+    assert shown_text("\ud800\u2028\u2067") == "⟨U+D800⟩⟨U+2028⟩⟨U+2067⟩"
+    assert shown_cell(float(1234567)) == "1.23457e+06"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("event", "the data of one person in any one window of 1 hour, replaced"),
+        ("w-event:24", "one entry in each window, within 24 windows of 1 hour in a"),
+        ("w-event:2:single-user", "the data of one person, within 2 windows"),
+        ("user:add-remove", "all data of one person, there or not"),
+        ("user:max-times=4", "the data of one person in at most 4 windows, replaced"),
+        ("group:3:user", "3 changes at once, each: all data of one person"),
+        ("unbounded", "one row, there or not"),
+        ("bounded", "one row, replaced by any other"),
+        ("trajectory", "a change of the kind trajectory"),
+    ],
+)
+def test_granularities_are_said_in_words(name, words):
+    record = {"document": {"source": WINDOWED}}
+    assert granularity_words(name, record).startswith(words)
+
+
+def test_rows_without_a_unit_are_rows():
+    record = {"document": {"source": {"unit": None, "per": "user"}}}
+    assert granularity_words("user", record) == "one row, replaced by any other"
+
+
+@pytest.mark.parametrize(
+    ("promise", "parts"),
+    [
+        ({"epsilon": 1}, ["right in at most 73.2 of 100", "(ε = 1)", "all other data"]),
+        ({"epsilon": 1, "delta": "0.01"}, ["73.4 of 100", "(ε = 1, δ = 0.01)"]),
+        ({"mu": 1}, ["69.2 of 100", "(μ = 1)"]),
+        ({"rho": "0.5"}, ["75.1 of 100", "(ρ = 0.5)"]),
+        (
+            {"epsilon": 1, "granularity": "user:add-remove"},
+            ["whether all data of one person are in the table, yes and no being"],
+        ),
+    ],
+)
+def test_the_promise_is_one_plain_sentence(promise, parts):
+    sentence = promise_sentence(planned_record(promise))
+    assert all(part in sentence for part in parts), sentence
+    assert sentence.endswith(".")
+
+
+def test_a_promise_of_advantage_names_the_attacker():
+    record = planned_record({"advantage": "0.1"}, threat={"categories": 4})
+    sentence = promise_sentence(record)
+    assert "at most 10.0 percentage points more often" in sentence
+    assert "among 4 records" in sentence
+
+
+def test_a_promise_under_correlation_states_the_leakage_and_not_the_noise():
+    record = planned_record(
+        {"epsilon": 1, "granularity": "event", "correlation": MARKOV}, source=WINDOWED
+    )
+    assert record["plan"]["promise"]["epsilon"] < 0.6
+    assert "(ε = 1), even if they know how the records" in promise_sentence(record)
+    words, facts = correlation_words(record)
+    assert "learns at most ε = 1 " in words
+    assert f"at most {loss_words(record['plan']['costs']['event'])}." in words
+    assert dict(facts)["covers"].startswith("Markov chain of 48 records")
+    trusted = unchecked(record)
+    assert any("chain" in text for text in trusted)
+    assert all(text.endswith(".") for text in (*trusted, *checked(record)))
+
+
+def test_costs_come_cheapest_first_and_no_lower_than_they_are():
+    record = planned_record({"epsilon": "0.3", "granularity": "event"}, source=WINDOWED)
+    rows = cost_rows(record)
+    chances = [row[3] for row in rows]
+    assert chances == sorted(chances)
+    for name, _, cost, _, later in rows:
+        shown = Fraction(cost.removeprefix("ε = "))
+        assert shown >= Fraction(str(record["plan"]["costs"][name]["epsilon"]))
+        assert later == ""
+
+
+def test_what_is_not_protected_and_not_checked_is_said():
+    record = planned_record({"epsilon": 1})
+    text = " ".join(unprotected(record))
+    for part in ("at a time", "Which cells", "how long it took", "whether or not"):
+        assert part in text
+    assert any("Each value of person stands" in item for item in unchecked(record))
+    assert any("No more than 5 rows of each person" in item for item in checked(record))
+    lone = planned_record(
+        {"epsilon": 1, "granularity": "event"},
+        source={"table": "t.csv", "per": "event", "time": "ts"},
+        bounds={},
+    )
+    assert any("no column says whose" in item for item in unchecked(lone))
+
+
+def test_discovered_keys_are_said_to_be_released():
+    query = {"name": "zones", "select": "count", "by": ["zone"], "keys": "discover"}
+    record = planned_record({"epsilon": 1, "delta": "1e-6"}, [query])
+    assert any("they were discovered" in item for item in unprotected(record))
+    words = query_words(record["document"]["queries"][0], record["plan"]["queries"][0])
+    assert words.startswith("Count, by zone; keys are discovered. ")
+
+
+def test_passwords_of_the_table_are_hidden():
+    record = finished_record({"epsilon": 1})
+    record["document"]["source"]["table"] = "postgresql://ann:s3cret@db/city"
+    facts = dict(made_facts(record))
+    assert facts["table"] == "postgresql://ann:***@db/city"
