@@ -55,7 +55,7 @@ plain: ## check that a plain install (no extras) imports and composes
 	.venv-plain/bin/python -m pip install --quiet .
 	.venv-plain/bin/undertow --version
 	.venv-plain/bin/undertow compose src/undertow/cli/plans/hourly.toml --json > /dev/null
-	.venv-plain/bin/undertow release plan src/undertow/cli/plans/city.toml; test $$? -eq 2
+	.venv-plain/bin/undertow release plan src/undertow/cli/releases/city.toml; test $$? -eq 2
 
 oldest: ## run the unit tests with the oldest supported numpy and scipy
 	$(PYTHON) -m venv --clear .venv-oldest

@@ -65,7 +65,9 @@ def _build(folder: Path) -> int:
     write_city(city, folder / "city.csv")
     panel = synthetic_city(_PANEL, seed=_PANEL_SEED)
     write_city(panel, folder / "panel.csv", complete=True)
-    text = (resources.files("undertow.cli") / "plans" / "city.toml").read_text("utf-8")
+    text = (resources.files("undertow.cli") / "releases" / "city.toml").read_text(
+        "utf-8"
+    )
     (folder / "city.toml").write_text(text, encoding="utf-8")
     return city.events
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from support.command import invoke
@@ -120,3 +123,13 @@ def test_passwords_in_addresses_do_not_reach_the_record(file, monkeypatch):
     assert "secret" not in json.dumps(record)
     assert "secret" not in manifest
     assert "postgres://" in manifest
+
+
+def test_the_bundled_release_fits_the_published_schema():
+    schema = json.loads(invoke("schema", "release").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    file = resources.files("undertow.cli") / "releases" / "city.toml"
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(document)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema).validate({**document, "sauce": {}})

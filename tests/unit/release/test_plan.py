@@ -241,6 +241,7 @@ def test_discovered_keys_are_chosen_by_units_and_the_rest_noised_apart():
     assert query.job.grid is None
     assert query.threshold > 1
     assert query.keys.need.reach.total == 2
+    assert query.keys.need.weight == query.share.need.weight == Fraction(1, 4)
     assert [release.name for release in query.releases] == ["zones (keys)", "zones"]
     assert plan.costs()["user"].loss.within(Approx(1, "1e-6"))
 
