@@ -40,8 +40,8 @@ SHORT, LONG = 3, 25
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    with nursery(tmp_path_factory.mktemp("logs")) as made:
+def runs():
+    with nursery() as made:
         yield made
 
 

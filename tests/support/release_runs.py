@@ -17,7 +17,7 @@ __all__ = ["Ended", "Nursery", "nursery"]
 # A run may end itself by SIGKILL at its n-th call of a function of the release or the
 # ledger, or be killed from outside after some time.
 _SCRIPT = r"""
-import json, os, resource, signal, sys, time
+import fcntl, json, os, resource, signal, sys, time
 import duckdb, ibis, pyarrow, pydantic, sqlalchemy, alembic, rich.console
 import alembic.script, alembic.runtime.migration, sqlalchemy.dialects.sqlite
 import undertow.cli, undertow.ledger, undertow.release, undertow.report
@@ -41,9 +41,11 @@ def count(frame, event, argument):
 def child(asked):
     global stop
     os.chdir(asked["folder"])
-    for name, handle in (("stdout", 1), ("stderr", 2)):
-        log = os.open(asked["log"] + name, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
-        os.dup2(log, handle)
+    for handle in (1, 2):
+        os.dup2(pipes[handle][1], handle)
+    if asked["nobody"] and os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
     if asked["umask"] is not None:
         os.umask(asked["umask"])
     if asked["room"] is not None:
@@ -59,25 +61,29 @@ def child(asked):
         status = end.code or 0
     sys.setprofile(None)
     sys.stdout.flush()
-    os.write(answer, str(calls).encode())
+    os.write(pipes[0][1], str(calls).encode())
     os._exit(status)
 
 for line in sys.stdin:
     asked = json.loads(line)
-    listen, answer = os.pipe()
+    # Pipes and not files, which the limit of room would cut; they hold all there is.
+    pipes = [os.pipe() for _ in range(3)]
+    for _, end in pipes:
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 2**20)
     started, pid = time.perf_counter(), os.fork()
     if not pid:
         child(asked)
-    os.close(answer)
     if asked["after"] is not None:
         time.sleep(asked["after"])
         os.kill(pid, signal.SIGKILL)
-    counted = b""
-    while piece := os.read(listen, 100):
-        counted += piece
-    os.close(listen)
     _, ended = os.waitpid(pid, 0)
-    found = {"status": os.waitstatus_to_exitcode(ended), "calls": int(counted or 0),
+    texts = []
+    for start, end in pipes:
+        os.close(end)
+        with os.fdopen(start, "rb") as said:
+            texts.append(said.read().decode())
+    found = {"status": os.waitstatus_to_exitcode(ended), "calls": int(texts[0] or 0),
+             "output": texts[1], "error": texts[2],
              "seconds": time.perf_counter() - started}
     print(json.dumps(found), flush=True)
 """
@@ -102,12 +108,9 @@ class Nursery:
     ----------
     process : subprocess.Popen
         Reads orders and answers how runs ended.
-    logs : Path
-        Where the words of runs are kept.
     """
 
     process: subprocess.Popen[str]
-    logs: Path
 
     def run(
         self,
@@ -119,36 +122,36 @@ class Nursery:
         after: float | None = None,
         room: int | None = None,
         umask: int | None = None,
+        nobody: bool = False,
     ) -> Ended:
         """Run the command in a folder.
 
         It is killed at its `call`-th call, on entering the function `at` such as
         ``/run._release``, or `after` so many seconds; `room` is the most bytes of a
-        file that it may write. Calls are counted where asked for.
+        file that it may write, and `nobody` takes the rights of root away. Calls are
+        counted where asked for.
         """
         asked: dict[str, Any] = {
             "words": words,
             "folder": str(folder),
-            "log": f"{self.logs}/",
             "counting": counting,
             "call": call,
             "at": at,
             "after": after,
             "room": room,
             "umask": umask,
+            "nobody": nobody,
         }
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
         found = json.loads(self.process.stdout.readline())
-        words_said = ((self.logs / n).read_text() for n in ("stdout", "stderr"))
-        output, error = words_said
-        return Ended(found["status"], output, error, found["calls"], found["seconds"])
+        return Ended(**found)
 
 
 @contextmanager
-def nursery(logs: Path) -> Iterator[Nursery]:
+def nursery() -> Iterator[Nursery]:
     """Start the process that forks runs, and end it."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", _SCRIPT],
@@ -157,6 +160,6 @@ def nursery(logs: Path) -> Iterator[Nursery]:
         text=True,
     )
     try:
-        yield Nursery(process, logs)
+        yield Nursery(process)
     finally:
         process.communicate()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from undertow.errors import LedgerError, PlanError
+from undertow.privacy.loss import ZCDP, Approx, Loss
+from undertow.release.allotment import calibrate_rho
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -70,7 +73,7 @@ def open_ledger(plan: ReleasePlan, address: str, *, title: str) -> BudgetLedger:
                 path,
                 dataset=dataset,
                 domain=plan.domain,
-                budgets={plan.promise.granularity: plan.promise.total},
+                budgets={plan.promise.granularity: _budget(plan)},
             )
         except LedgerError:
             if _is_empty(path):
@@ -99,3 +102,18 @@ def _is_empty(path: Path) -> bool:
     except sqlite3.Error:
         return False
     return bool(found == 0)
+
+
+def _budget(plan: ReleasePlan) -> Loss:
+    """Return the budget that keeps the promise over all runs that it covers.
+
+    Several runs that meet in one unit would each pay the whole delta of an (epsilon,
+    delta) budget; in zCDP they add up, and the total converts to the promise.
+    """
+    promise = plan.promise
+    if not isinstance(promise.total, Approx) or plan.timeline.runs == 1:
+        return promise.total
+    if promise.keys_delta:
+        return promise.total
+    epsilon = Fraction(promise.total.exact_parameters()[0])
+    return ZCDP(calibrate_rho(epsilon, promise.conversion_delta))

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from undertow.composition import Report, reports_table
+from undertow.correlation import Leakage
+from undertow.privacy.loss import Pure
 from undertow.privacy.result import escape_markup, to_plain
 from undertow.release.promise import Promise
 from undertow.release.timeline import ADDING
@@ -23,6 +25,7 @@ _WARNINGS = (
     "the prior is taken as public; one counted on the private data leaks them",
     "the advantage is an upper bound; the exact one may be smaller",
 )
+_MODELLED = "records depend on each other as the stated model says, and no more"
 
 
 def threat_at(threat: Threat | None, target: Granularity) -> Threat | None:
@@ -32,16 +35,21 @@ def threat_at(threat: Threat | None, target: Granularity) -> Threat | None:
     return replace(threat, adjacency="add-remove")
 
 
-def risk_of(promise: Promise, report: Report) -> RiskCard | None:
+def risk_of(
+    promise: Promise, report: Report, leak: Leakage | None = None
+) -> RiskCard | None:
     """Return what a composed loss allows the attacker of the promise.
 
     The bound holds for every release with that loss, whatever its queries; None if no
-    threat is stated.
+    threat is stated. Under a correlation model the odds of two values of one record
+    move by at most the leakage, so that the release is, to this attacker, one with a
+    pure loss of that size about the record.
     """
     threat = promise.threat
     if threat is None:
         return None
-    found = best_bound(report.loss, threat).best
+    loss = report.loss if leak is None else Pure(leak.value)
+    found = best_bound(loss, threat).best
     gain = points(found.value)
     share = 1.0 if threat.ceiling == 0 else min(1.0, found.value / threat.ceiling)
     return RiskCard(
@@ -54,12 +62,13 @@ def risk_of(promise: Promise, report: Report) -> RiskCard | None:
         threat.informed_guess,
         None,
         None,
-        f"any release with {report.loss} at {report.granularity} level",
+        f"any release with {report.loss} at {report.granularity} level"
+        + ("" if leak is None else f", which leaks {leak.value:.6g} under the model"),
         threat.summary,
         False,
         found.theorem,
         (),
-        _WARNINGS,
+        _WARNINGS if leak is None else (_MODELLED, *_WARNINGS[1:]),
     )
 
 
@@ -124,3 +133,7 @@ def _error_line(error: dict[str, Any]) -> str:
     if error["threshold"] is not None:
         text += f", keys from {error['threshold']} noisy units on"
     return text
+
+
+def _stated_leakage(plan: ReleasePlan) -> str:
+    return f"{float(plan.document.promise.epsilon or 0):g}"

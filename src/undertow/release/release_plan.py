@@ -142,7 +142,9 @@ class ReleasePlan:
 
     def risk(self) -> RiskCard | None:
         """Return the risk of all runs under the stated threat; None if none is."""
-        return risk_of(self.promise, self.promise.cost(self.horizon()))
+        if self.promise.threat is None:
+            return None
+        return risk_of(self.promise, self.promise.cost(self.horizon()), self.leakage())
 
     def expected_errors(self) -> tuple[dict[str, Any], ...]:
         """Return the error of a cell of each query, before any data is read."""

@@ -314,3 +314,51 @@ def test_a_running_total_without_its_earlier_runs_is_refused_before_a_charge(tmp
         with pytest.raises(PlanError, match="run the release for the earlier times"):
             release.run(ledger=ledger, as_of="2026-01-01T03:00")
         assert ledger.history() == []
+
+
+def test_runs_that_meet_share_one_delta(tmp_path):
+    import datetime as dt
+
+    times = [dt.datetime(2026, 1, 1, h, 5) for h in range(3)]
+    people = pa.table({"person": [1, 2, 3], "ts": times})
+    release = from_table(
+        people,
+        {
+            **HOURLY,
+            "promise": {"granularity": "w-event:4", "epsilon": "1", "delta": "1e-6"},
+            "queries": [{"name": "seen", "select": "count"}],
+        },
+    )
+    address = tmp_path / "hourly.ledger"
+    for hour in (1, 2, 3):
+        done = release.run(ledger=address, as_of=f"2026-01-01T{hour:02d}:00")
+        assert not done.repeated
+    with BudgetLedger.open(address) as ledger:
+        ((granularity, budget),) = ledger.budgets.items()
+        spent = ledger.losses()[granularity.name]
+    assert granularity.name == "w-event:4"
+    assert budget.notion == "zcdp"
+    # Three of the four windows that the promise is for.
+    assert spent.exact_parameters()[0] * 4 == pytest.approx(
+        float(budget.exact_parameters()[0]) * 3, rel=1e-6
+    )
+
+
+def test_the_risk_of_a_correlated_promise_is_that_of_its_leakage():
+    release = from_table(
+        VISITS,
+        {
+            "source": {"unit": "person"},
+            "promise": {
+                "granularity": "user",
+                "epsilon": "1",
+                "correlation": {"model": "blocks", "group": 4},
+            },
+            "threat": {"categories": 2},
+            "bounds": {"rows_per_unit": 2},
+            "queries": [{"name": "visits", "select": "count"}],
+        },
+    )
+    card = release.plan().risk()
+    # One of two values, even odds, moved by exp(1) at most: e / (1 + e) - 1/2.
+    assert card.advantage == pytest.approx(0.23105857863, abs=1e-9)

@@ -28,7 +28,6 @@ _SHORT = 1.0
 _WORDS = 1 << 19
 # Most places drawn at a time, for each set and in all.
 _ROUNDS, _PLACES = 32, 1 << 15
-_MASKS = np.uint8(1) << np.arange(8, dtype=np.uint8)
 
 
 def sample_sets(
@@ -105,10 +104,7 @@ def _complete(
     while left.size:
         most = min(_ROUNDS, _PLACES // left.size, int(left.mean()))
         rounds = max(1, most)
-        places = uniform_below(bits, rounds * left.size, bound=categories)
-        masks = _MASKS.take(places & 7).reshape(rounds, -1)
-        places >>= 3
-        where = places.reshape(rounds, -1)
+        where, masks = _draw_places(rounds, left.size, categories, bits)
         where += base
         for at, mask in zip(where, masks, strict=True):
             old = octets.take(at)
@@ -119,3 +115,27 @@ def _complete(
             left -= mask > 0
         unsettled = np.flatnonzero(left)
         left, base = left[unsettled], base[unsettled]
+
+
+def _draw_places(
+    rounds: int, rows: int, categories: int, bits: BitSource
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    r"""Draw uniform categories: the octet of each and its bit, or no bit if refused.
+
+    Notes
+    -----
+    One word x scaled down is :math:`\lfloor xm/2^b \rfloor`; the surplus is refused as
+    in :func:`~undertow.mechanisms.noise.bits.uniform_below`, but not drawn again.
+    """
+    count, shape = rounds * rows, (rounds, rows)
+    if categories > 1 << bits.width:
+        places = uniform_below(bits, count, bound=categories)
+        masks = np.uint8(1) << (places & 7).astype(np.uint8)
+        return (places >> 3).reshape(shape), masks.reshape(shape)
+    whole, low = 1 << bits.width, np.uint32(7)
+    scaled = np.multiply(bits.words(count), np.uint32(categories), dtype=np.uint32)
+    kept = (scaled & np.uint32(whole - 1)) >= whole % categories
+    scaled >>= np.uint32(bits.width)
+    masks = kept.view(np.uint8) << (scaled & low).astype(np.uint8)
+    scaled >>= np.uint32(3)
+    return scaled.astype(np.int64).reshape(shape), masks.reshape(shape)

@@ -55,33 +55,35 @@ def read_words(reports: Any, length: int) -> Words:
 
 
 def _place(table: Words, places: NDArray[np.int64]) -> tuple[Any, Words]:
-    index = (np.arange(len(table)), places // _WORD)
-    return index, np.uint32(1) << (places % _WORD).astype(np.uint32)
+    """Return where the word of one place of each row lies in the table laid flat."""
+    index = np.arange(len(table), dtype=np.int64) * table.shape[1]
+    index += places >> 5
+    return index, np.uint32(1) << (places & (_WORD - 1)).astype(np.uint32)
 
 
 def bits_at(table: Words, places: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return the bit at one place of each row."""
     index, mask = _place(table, places)
-    return np.asarray(table[index] & mask, dtype=bool)
+    return np.asarray(table.reshape(-1).take(index) & mask, dtype=bool)
 
 
 def clear_bits(table: Words, places: NDArray[np.int64]) -> None:
-    """Set the bit at one place of each row to 0."""
+    """Set the bit at one place of each row of a contiguous table to 0."""
     index, mask = _place(table, places)
-    table[index] &= ~mask
+    flat = table.reshape(-1)
+    flat[index] = flat.take(index) & ~mask
 
 
 def set_bits(table: Words, places: NDArray[np.int64], bits: NDArray[np.bool_]) -> None:
-    """Overwrite the bit at one place of each row."""
+    """Overwrite the bit at one place of each row of a contiguous table."""
     index, mask = _place(table, places)
-    table[index] = (table[index] & ~mask) | np.where(bits, mask, np.uint32(0))
+    flat = table.reshape(-1)
+    flat[index] = (flat.take(index) & ~mask) | (mask * bits)
 
 
 def count_bits(table: Words) -> NDArray[np.int64]:
     """Return the number of ones of each row."""
-    # Narrow sums are faster.
-    total = np.uint16 if _WORD * table.shape[1] < 1 << 16 else np.int64
-    counts = [_popcount(part).sum(axis=1, dtype=total) for part in _blocks(table)]
+    counts = [_row_sums(_popcount(part)) for part in _blocks(table)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *counts])
 
 
@@ -91,6 +93,14 @@ def _popcount(table: Words) -> NDArray[np.uint8]:
         return np.asarray(np.bitwise_count(table.view(np.uint64) if pairs else table))
     octets = np.ascontiguousarray(table, dtype="<u4").view(np.uint8)
     return np.asarray(_ONES.take(octets), dtype=np.uint8)
+
+
+def _row_sums(octets: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Add up rows of small numbers; as a product where floats hold every sum."""
+    if octets.shape[1] >= 1 << 18:  # each is at most 64, and 2^24 the limit
+        return np.asarray(octets.sum(axis=1, dtype=np.int64))
+    ones = np.ones(octets.shape[1], dtype=np.float32)
+    return np.asarray((octets.astype(np.float32) @ ones).astype(np.int64))
 
 
 def _blocks(table: Words, step: int | None = None) -> list[Words]:
