@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -266,25 +267,26 @@ CREATE VIEW slow AS SELECT person, zone FROM visits WHERE pg_sleep(0.05)::text =
 """
 
 
-def ends_query(server, stop):
-    """End the session that runs the slow query, as soon as there is one."""
-    ask = b"SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query LIKE"
+def sleeping(server) -> list[int]:
+    """The sessions that are in the middle of the slow query."""
     with server.connect() as link:
-        while not stop.wait(0.05):
-            found = link.execute(ask + b" '%\"slow\"%' AND pid <> pg_backend_pid()")
-            for (pid,) in found.fetchall():
+        found = link.execute(
+            b"SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+        )
+        return [pid for (pid,) in found.fetchall()]
+
+
+def ends_query(server, stop):
+    while not stop.wait(0.02):
+        for pid in sleeping(server):
+            with server.connect() as link:
                 link.execute("SELECT pg_terminate_backend(%s)", [pid])
 
 
 def stops_server(server, stop):
-    while not stop.wait(0.05):
-        with server.connect() as link:
-            found = link.execute(
-                b"SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
-                b" AND query LIKE '%\"slow\"%' AND pid <> pg_backend_pid()"
-            ).fetchone()
-        if found[0]:
-            os.kill(server.process.pid, 3)  # SIGQUIT: at once, like a crash
+    while not stop.wait(0.02):
+        if sleeping(server):
+            os.kill(server.process.pid, signal.SIGQUIT)  # at once, like a crash
             return
 
 

@@ -79,7 +79,7 @@ def run_command(
         typer.Option(
             metavar="LEDGER",
             help="A file or postgresql:// address. Default: what the release says, or "
-            "a file beside it, made with the promise as its budget.",
+            "a file beside the table, made with the promise as its budget.",
         ),
     ] = None,
     as_of: AsOf = None,

@@ -13,7 +13,7 @@ from undertow.composition import (
     domain_to_document,
     plan_from_document,
 )
-from undertow.errors import LedgerError
+from undertow.errors import LedgerError, MismatchError
 from undertow.ledger.chain import read_entries
 from undertow.ledger.record import Entry, Head, canonical
 from undertow.ledger.tally import Tally
@@ -49,6 +49,7 @@ class Book:
             for notion in {limit.budget.notion for limit in self._terms.limits}
         }
         self.head = Head(0, self._start)
+        self.frame: dict[str, Any] | None = None
 
     def follow(self, link: Connection, head: Head) -> None:
         """Read what was written since, and check how it is chained.
@@ -76,6 +77,8 @@ class Book:
                     releases = self.read(entry.body["releases"])
                 for tally in self._tallies.values():
                     tally.add(releases)
+                if self.frame is None:
+                    self.frame = entry.body.get("frame")
             self.head = Head(entry.number, entry.hash)
         except BaseException:
             self.forget()
@@ -113,6 +116,18 @@ class Book:
             )
             self._read[text] = plan.releases[0]
         return self._read[text]
+
+    def require_frame(self, frame: Mapping[str, Any] | None) -> None:
+        """Refuse releases whose units or times are not those of earlier charges."""
+        if frame is None or self.frame is None or dict(frame) == self.frame:
+            return
+        names = sorted({*frame, *self.frame})
+        other = [n for n in names if frame.get(n) != self.frame.get(n)]
+        raise MismatchError(
+            "the release must mean the same units and times as earlier charges, got "
+            f"another {' and '.join(other)}; use a ledger of its own, and know that "
+            "the two do not add up."
+        )
 
     def require_fit(self, releases: Sequence[Release]) -> None:
         """Refuse views that do not fit the domain, or declare a false constant."""

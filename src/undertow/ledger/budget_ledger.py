@@ -139,6 +139,7 @@ class BudgetLedger(LedgerReader):
         key: str,
         label: str = "",
         details: Mapping[str, Any] | None = None,
+        frame: Mapping[str, Any] | None = None,
     ) -> Charge:
         """Charge releases together, or refuse them together.
 
@@ -153,21 +154,29 @@ class BudgetLedger(LedgerReader):
             What a person calls it.
         details : mapping, optional
             Kept with the entry; no private value belongs here.
+        frame : mapping, optional
+            What users and times of the domain stand for outside, such as the column of
+            the unit and the start and length of a window. All charges that state it
+            must agree: views of different frames cannot be told apart or put together.
 
         Raises
         ------
         BudgetExceeded
             If a budget would be passed; nothing is charged then.
+        MismatchError
+            If earlier charges state another frame.
         LedgerError
             If the key was charged for other releases, or the ledger cannot be written.
         """
         asked, documents = checked_releases(releases)
         require_key(key)
-        content = {
+        content: dict[str, Any] = {
             "label": plain_text(label, "label"),
             "details": plain(details),
             "releases": documents,
         }
+        if frame is not None:
+            content["frame"] = plain(frame)
         with self._lock:
             with self._place.writing() as link:
                 writer = Writer(link)
@@ -176,6 +185,7 @@ class BudgetLedger(LedgerReader):
                     require_same(found["charge"], documents)
                     return charge_of(found, repeated=True)
                 after = self._fitting(link, writer.head, asked)
+                self._book.require_frame(content.get("frame"))
                 content["losses"] = {k: loss_to_document(v) for k, v in after.items()}
                 entry = writer.append("charge", key, content)
             # Reached only when the transaction is committed.

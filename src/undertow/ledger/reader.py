@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import RLock
@@ -120,6 +120,24 @@ class LedgerReader:
         """Where the chain ends; keep its hash elsewhere to have an outside witness."""
         with self._place.reading() as link:
             return read_head(link)
+
+    @property
+    def frame(self) -> dict[str, Any] | None:
+        """What users and times stand for, as charges state it; None if none does."""
+        with self._following():
+            found = self._book.frame
+        return None if found is None else dict(found)
+
+    def require_frame(self, frame: Mapping[str, Any]) -> None:
+        """Refuse a release whose units or times are not those of earlier charges.
+
+        Raises
+        ------
+        MismatchError
+            If earlier charges state another frame.
+        """
+        with self._following():
+            self._book.require_frame(frame)
 
     def quote(self, releases: Iterable[Release]) -> dict[str, Loss]:
         """Return the loss at every budget if `releases` were charged; takes nothing."""

@@ -22,9 +22,7 @@ __all__ = ["ledger_address", "open_ledger"]
 _SQLITE = "sqlite:///"
 
 
-def ledger_address(
-    document: ReleaseDocument, *, given: str | None = None, title: str
-) -> str:
+def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> str:
     """Return where the ledger of a release is: as given, as stated, or beside it.
 
     Parameters
@@ -33,19 +31,33 @@ def ledger_address(
         Its ``ledger.url``, if any; relative files start at the folder of the release.
     given : str, optional
         Takes precedence; relative to the working directory.
-    title : str
-        Without either, the ledger is the file ``TITLE.ledger`` beside the release.
+
+    Notes
+    -----
+    Without either, the ledger is the file beside the table, of the table's name and
+    with the ending ``.ledger``: all releases of one table find the same one.
+
+    Raises
+    ------
+    PlanError
+        If the table is in memory or on a server, so that nothing says where.
     """
     if given is not None:
         return given
-    if document.ledger is None:
-        return str(document.path(f"{title}.ledger"))
-    url = document.ledger.url
-    path = url.removeprefix(_SQLITE)
-    return str(document.path(path)) if url != path or "://" not in url else url
+    table = document.source.table
+    if document.ledger is not None:
+        url = document.ledger.url
+        path = url.removeprefix(_SQLITE)
+        return str(document.path(path)) if url != path or "://" not in url else url
+    if table is None or "://" in table:
+        raise PlanError(
+            "ledger must be given for a table in memory or on a server, got none; name "
+            "a file, or the address of a PostgreSQL ledger."
+        )
+    return str(document.path(table.partition("#")[0]).with_suffix(".ledger"))
 
 
-def open_ledger(plan: ReleasePlan, address: str, *, title: str) -> BudgetLedger:
+def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     """Open the ledger of a release; make it if there is no such file.
 
     A ledger that is made has one budget: what the release promises, at its granularity.
@@ -62,8 +74,8 @@ def open_ledger(plan: ReleasePlan, address: str, *, title: str) -> BudgetLedger:
     from undertow.ledger import BudgetLedger
 
     stated = plan.document.ledger
-    dataset = title if stated is None else stated.dataset
     path = Path(address.removeprefix(_SQLITE))
+    dataset = path.stem if stated is None else stated.dataset
     is_file = "://" not in address or address.startswith(_SQLITE)
     if is_file and _is_empty(path):
         if not path.parent.is_dir():

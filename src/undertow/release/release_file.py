@@ -67,8 +67,8 @@ class ReleaseFile:
         Parameters
         ----------
         ledger : BudgetLedger, str or path, optional
-            By default what the file says, or ``TITLE.ledger`` beside it, made with the
-            promise as its budget if it is not there.
+            By default what the file says, or the file beside the table with the
+            ending ``.ledger``, made with the promise as its budget if it is not there.
         as_of : datetime or str, optional
             The time of the run of a continual release.
         output : str or path, optional
@@ -93,8 +93,8 @@ class ReleaseFile:
         if isinstance(ledger, BudgetLedger):
             return run(ledger)
         given = None if ledger is None else os.fspath(ledger)
-        address = ledger_address(self.document, given=given, title=self.title)
-        with open_ledger(plan, address, title=self.title) as opened:
+        address = ledger_address(self.document, given=given)
+        with open_ledger(plan, address) as opened:
             return run(opened)
 
     def _folder(

@@ -191,7 +191,9 @@ def _release(
         engine = opened.backend
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
-    charge = ledger.charge(plan.releases, key=key, label=title, details=details)
+    charge = ledger.charge(
+        plan.releases, key=key, label=title, details=details, frame=_frame(plan)
+    )
     tell("drawing the noise")
     answers = plan.answer(aggregates, source=source, earlier=earlier)
     record = run_record(plan, answers, engine=engine, title=title, command=command)
@@ -274,8 +276,13 @@ def _check(
             f"the ledger must be made for {plan.domain!r}, got one for "
             f"{ledger.domain!r}; budgets on different domains cannot be compared."
         )
+    ledger.require_frame(_frame(plan))
     if folder is not None:
         check_folder(folder)
+
+
+def _frame(plan: ReleasePlan) -> dict[str, Any]:
+    return plan.timeline.frame(plan.document.source)
 
 
 def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:

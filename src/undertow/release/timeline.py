@@ -195,6 +195,21 @@ class Timeline:
         shown = (f"w-event:{day}",) if 1 < day < windows else ()
         return ("event:add-remove", "event", *shown, "user:add-remove", "user")
 
+    def frame(self, source: Any) -> dict[str, Any]:
+        """Return what units and times stand for, so that charges can be put together.
+
+        Two files whose units are other columns, or whose windows start elsewhere or
+        have another length, number other things alike.
+        """
+        found: dict[str, Any] = {"unit": None if self.kind == "event" else source.unit}
+        if self.window_us is not None:
+            found |= {
+                "time": source.time,
+                "window": self.window_us,
+                "start": self.start_us,
+            }
+        return found
+
     def bounding(self, source: Any, bounds: Any) -> Bounding:
         """Return how the engine bounds the rows of a unit."""
         if self.kind == "event" or source.unit is None:

@@ -13,6 +13,7 @@ from typing import Any
 from undertow.errors import PlanError
 from undertow.report.release_chart import cell_chart
 from undertow.report.release_facts import (
+    answer_words,
     checked,
     correlation_words,
     made_facts,
@@ -250,7 +251,7 @@ def _answer(
     query: Mapping[str, Any], error: Mapping[str, Any], answer: dict[str, Any]
 ) -> list[str]:
     rows: Sequence[Any] = answer["rows"]
-    shown, unit = rows[:MOST_ROWS], shown_text(error["unit"])
+    shown, unit = rows[:MOST_ROWS], answer_words(query)
     name = html.escape(shown_text(answer["name"]))
     parts = [
         "<section>",

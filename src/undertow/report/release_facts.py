@@ -21,6 +21,7 @@ from undertow.report.release_words import (
 
 __all__ = [
     "Facts",
+    "answer_words",
     "checked",
     "correlation_words",
     "made_facts",
@@ -123,6 +124,16 @@ def risk_facts(record: Record) -> Facts:
         told = other["note"] if gain is None else f"at most {shown_up(gain)}"
         facts.append((other["threat"], told))
     return _shown(facts)
+
+
+def answer_words(query: Mapping[str, Any]) -> str:
+    """Say what the numbers of an answer are."""
+    if query["select"] in ("count", "histogram"):
+        return "rows"
+    if query["select"] == "count_distinct":
+        return "units"
+    column = shown_text(query["column"])
+    return column if query["select"] == "quantile" else f"{query['select']} of {column}"
 
 
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:

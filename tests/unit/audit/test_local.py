@@ -563,6 +563,53 @@ def test_a_rare_outcome_that_the_pilot_misses_does_not_mislead_the_choice():
     assert result.epsilon_certified > 9.9
 
 
+def chosen_on_pilots(protocol, trials, seeds):
+    """Return the methods that pilots of several seeds choose."""
+    source, claim = Source(protocol), Claim.pure(1)
+    few = pilot_size(trials, source.categories)
+    found = set()
+    for seed in seeds:
+        pilot = UniformTrials(source, pilot=True)(few, np.random.default_rng(seed))
+        methods = candidates(pilot, claim, source.categories, 0.99)
+        found.add(choose(methods, pilot, trials - few).name)
+    return found
+
+
+@pytest.mark.parametrize("trials", [4000, 10**6])
+def test_reports_that_name_one_value_are_certified_by_the_attack_at_every_seed(trials):
+    protocol = GeneralizedResponse(100, 1)
+    assert chosen_on_pilots(protocol, trials, range(20)) == {"reconstruct"}
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [OptimizedUnary(100, 1), SubsetSelection(10, 1), OptimizedHashing(100, 1)],
+    ids=lambda p: p.name,
+)
+def test_reports_that_leave_a_guess_are_certified_by_pairs_at_every_seed(protocol):
+    # A pilot of 200 trials tells next to nothing of the attack.
+    assert chosen_on_pilots(protocol, 4000, range(20)) == {"pairs"}
+
+
+def test_pairs_that_speak_for_the_other_value_are_not_taken_for_equal():
+    # Every report names one value, but rarely its own: the attack certifies nothing.
+    pilot = pilot_counts(1, [70, 29, 1, 0], 100)
+    methods = candidates(pilot, Claim.pure(1), 3, 0.99)
+    assert choose(methods, pilot, 1900).name == "pairs"
+
+
+def test_reports_of_one_value_give_both_methods_the_same_population_value():
+    m, rate = 7, 0.4
+    # The other value is uniform, so that it is named by its share of the lies.
+    n = 10**12
+    tally = Tally(round(n * rate), n, round(n * (1 - rate) / (m - 1)), n)
+    pairs = Pairs(Claim.pure(1), 0.99)
+    attack = Reconstruct(Claim.pure(1), 0.99, m)
+    hits = Tally(round(n * rate), n, round(n * (1 - rate)), n)
+    assert attack.estimate(hits) == pytest.approx(pairs.estimate(tally), abs=1e-9)
+    assert attack.certify(hits)[0] > pairs.certify(tally)[0]
+
+
 def test_the_baseline_is_run_on_request():
     protocol = OptimizedUnary(20, 1)
     result = audit_local(protocol, Claim.pure(1), trials=20_000, seed=1, baseline=True)

@@ -1,6 +1,7 @@
 """Sets of exact sizes: uniform among the sets without one category."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -43,6 +44,23 @@ def test_a_set_is_completed_by_uniform_outsiders_by_enumeration():
     assert set(law) == {0b01111, 0b11011}
     assert len(set(law.values())) == 1
     assert undecided < 0.25
+
+
+@pytest.mark.parametrize(
+    ("categories", "width"), [(5, 3), (4, 2), (5, 2), (11, 4)], ids=str
+)
+def test_places_are_uniform_by_enumeration(categories, width):
+    def sample(bits):
+        (octets,), (masks,) = _sets._draw_places(1, 1, categories, bits)
+        if not masks[0]:
+            return "refused"
+        return 8 * int(octets[0]) + int(masks[0]).bit_length() - 1
+
+    law, _ = enumerate_law(sample, width=width, depth=4)
+    refused = law.pop("refused", 0)
+    assert refused < Fraction(1, 2)
+    assert set(law) == set(range(categories))
+    assert len(set(law.values())) == 1
 
 
 @pytest.mark.statistical

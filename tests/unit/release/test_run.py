@@ -362,3 +362,44 @@ def test_the_risk_of_a_correlated_promise_is_that_of_its_leakage():
     card = release.plan().risk()
     # One of two values, even odds, moved by exp(1) at most: e / (1 + e) - 1/2.
     assert card.advantage == pytest.approx(0.23105857863, abs=1e-9)
+
+
+def test_two_files_of_one_table_share_its_ledger(file):
+    other = file.with_name("other.toml")
+    other.write_text(RELEASE.replace('"A", "B"', '"B"'))
+    load(file).run()
+    with pytest.raises(BudgetExceeded):
+        load(other).run()
+
+
+def test_a_table_in_memory_needs_a_ledger():
+    with pytest.raises(PlanError, match="ledger must be given for a table in memory"):
+        from_table(VISITS, asked()).run()
+
+
+def test_the_ledger_of_one_unit_is_not_charged_for_another(ledger):
+    from_table(VISITS, asked()).run(ledger=ledger)
+    zones = asked(source={"unit": "zone"})
+    with pytest.raises(MismatchError, match="another unit"):
+        from_table(VISITS, zones).run(ledger=ledger)
+    assert len(ledger.history()) == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"start": "2026-01-01T01:00"}, {"per": {"window": "30m"}}]
+)
+def test_windows_that_start_elsewhere_do_not_count_as_disjoint(tmp_path, change):
+    import datetime as dt
+
+    table = pa.table({"person": [1], "ts": [dt.datetime(2026, 1, 1, 1, 5)]})
+    queries = [{"name": "seen", "select": "count"}]
+    address = tmp_path / "shifted.ledger"
+    source = {**HOURLY["source"], "horizon": "4h"}
+    first = from_table(table, {**HOURLY, "source": source, "queries": queries})
+    first.run(ledger=address, as_of="2026-01-01T02:00")
+    moved = {**source, **change}
+    if "per" in change:
+        moved["horizon"] = "2h"
+    second = from_table(table, {**HOURLY, "source": moved, "queries": queries})
+    with pytest.raises(MismatchError, match=r"another (start|window)"):
+        second.run(ledger=address, as_of="2026-01-01T02:00")

@@ -11,6 +11,7 @@ from scipy import stats
 from support.release_plans import WINDOWED
 from support.release_records import MARKOV, finished_record, planned_record
 from undertow.report.release_facts import (
+    answer_words,
     checked,
     correlation_words,
     made_facts,
@@ -168,6 +169,20 @@ def test_discovered_keys_are_said_to_be_released():
     assert any("they were discovered" in item for item in unprotected(record))
     words = query_words(record["document"]["queries"][0], record["plan"]["queries"][0])
     assert words.startswith("Count, by zone; keys are discovered. ")
+
+
+@pytest.mark.parametrize(
+    ("select", "words"),
+    [
+        ("count", "rows"),
+        ("histogram", "rows"),
+        ("count_distinct", "units"),
+        ("mean", "mean of v"),
+        ("quantile", "v"),
+    ],
+)
+def test_axes_say_what_their_numbers_are(select, words):
+    assert answer_words({"select": select, "column": "v"}) == words
 
 
 def test_passwords_of_the_table_are_hidden():
