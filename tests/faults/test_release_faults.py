@@ -188,7 +188,7 @@ def test_a_ledger_made_by_another_run_in_between_is_opened(folder, monkeypatch):
         "undertow.release.ledger_place._is_empty", lambda _: next(answers)
     )
     plan = load(folder / "visits.toml").plan()
-    with open_ledger(plan, str(path), title="visits") as ledger:
+    with open_ledger(plan, str(path)) as ledger:
         assert ledger.budgets == {User(): Pure(7)}
 
 
@@ -303,7 +303,7 @@ def test_a_postgresql_that_dies_in_the_query_costs_nothing(folder, ending):
         killer.start()
         try:
             with pytest.raises(EngineError, match="PostgreSQL must finish the query"):
-                load(folder / "visits.toml").run()
+                load(folder / "visits.toml").run(ledger=path)
         finally:
             stop.set()
             killer.join()
@@ -319,7 +319,7 @@ def test_a_postgresql_that_is_not_there_costs_nothing(folder):
     text = RELEASE.replace('"visits.csv"', f'"{url}"\nrelation = "visits"')
     (folder / "visits.toml").write_text(text)
     with pytest.raises((EngineError, PlanError)) as caught:
-        load(folder / "visits.toml").run()
+        load(folder / "visits.toml").run(ledger=path)
     assert "hidden-word" not in str(caught.value)
     with BudgetLedger.open(path) as ledger:
         assert ledger.history() == []

@@ -43,6 +43,7 @@ def child(asked):
     os.chdir(asked["folder"])
     for handle in (1, 2):
         os.dup2(pipes[handle][1], handle)
+    sys.stdout, sys.stderr = (open(at, "w", closefd=False) for at in (1, 2))
     if asked["nobody"] and os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -61,6 +62,7 @@ def child(asked):
         status = end.code or 0
     sys.setprofile(None)
     sys.stdout.flush()
+    sys.stderr.flush()
     os.write(pipes[0][1], str(calls).encode())
     os._exit(status)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from undertow._numeric import greatest_int, log_down
 from undertow.release.intervals import IntegerNoise
 
-__all__ = ["kept_cells", "key_threshold"]
+__all__ = ["kept_cells", "key_threshold", "published_intervals"]
 
 
 def key_threshold(noise: IntegerNoise, *, groups: int, delta: Fraction) -> int:
@@ -52,3 +52,40 @@ def key_threshold(noise: IntegerNoise, *, groups: int, delta: Fraction) -> int:
 def kept_cells(noisy: NDArray[Any], threshold: int) -> list[int]:
     """Return the positions of the cells whose noisy number reaches the threshold."""
     return [at for at, number in enumerate(noisy.tolist()) if number >= threshold]
+
+
+def published_intervals(
+    noisy: list[int], *, noise: IntegerNoise, threshold: int, beta: float
+) -> list[tuple[int, int, int]]:
+    r"""Return intervals of numbers of units that were published because they are large.
+
+    Parameters
+    ----------
+    noisy : list of int
+        The published numbers, each at least `threshold`.
+    noise : IntegerNoise
+        Their Laplace noise, which also chose them.
+    threshold : int
+        From which number on a key is published.
+    beta : float
+        One minus the confidence, given that the key is published.
+
+    Notes
+    -----
+    Let n be the number of units, :math:`x = n + \eta \ge \tau` the published number,
+    and t such that :math:`\Pr[|\eta| > t] \le \beta/2`. Above: x + t < n needs
+    :math:`\eta < -t`, impossible for :math:`n \le \tau` and otherwise of conditional
+    probability at most :math:`\Pr[\eta < -t]/\Pr[\eta \ge 0] \le \beta/2`. Below:
+    x - t is stated only from :math:`x \ge \tau + 2t` on, and 1 otherwise. For
+    :math:`n \ge \tau` the same quotient bounds the error; for :math:`n < \tau` the
+    excess :math:`x - \tau` is geometric whatever n is, and passes 2t with probability
+    at most :math:`\Pr[\eta \ge 2t \mid \eta \ge 0] \le \beta/2`.
+
+    Examples
+    --------
+    >>> published_intervals([20, 90], noise=IntegerNoise("laplace", Fraction(2)),
+    ...                     threshold=15, beta=0.05)
+    [(20, 1, 27), (90, 83, 97)]
+    """
+    t = noise.radius(beta / 2)
+    return [(x, x - t if x >= threshold + 2 * t else 1, x + t) for x in noisy]

@@ -20,6 +20,7 @@ from undertow.release.answer import (
 )
 from undertow.release.budget import Share
 from undertow.release.consistency import settle_rows
+from undertow.release.discovery import published_intervals
 from undertow.release.job import Aggregates, Job, Slice
 from undertow.release.measure import Encoding
 from undertow.release.running import Node, running_nodes, running_total
@@ -186,10 +187,26 @@ class QueryPlan:
         noised = [self._noised(result, source) for result in given]
         if self.tasks[0].node is not None:
             return self._running(noised, earlier or {})
-        rows = answer_table(
-            noised[0], encoding=self.encoding, noise=self.share.noise, beta=self.beta
-        )
+        if self.keys is self.share:
+            rows = self._published(noised[0])
+        else:
+            noise = self.share.noise
+            rows = answer_table(
+                noised[0], encoding=self.encoding, noise=noise, beta=self.beta
+            )
         return self._table(rows, simulated=noised[0].simulated)
+
+    def _published(self, noised: Noised) -> list[tuple[Any, ...]]:
+        """Return numbers of units that were chosen by their own noise."""
+        assert self.threshold is not None
+        found = published_intervals(
+            [int(row[0]) for row in noised.numbers],
+            noise=self.share.noise,
+            threshold=self.threshold,
+            beta=self.beta,
+        )
+        pairs = zip(noised.cells, found, strict=True)
+        return [(*cell, *interval) for cell, interval in pairs]
 
     def _noised(self, result: Aggregates, source: NoiseSource | None) -> Noised:
         return add_noise(

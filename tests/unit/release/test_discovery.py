@@ -7,7 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from undertow.release.discovery import kept_cells, key_threshold
+from undertow.release.discovery import (
+    kept_cells,
+    key_threshold,
+    published_intervals,
+)
 from undertow.release.intervals import IntegerNoise
 
 REACH = 80
@@ -84,3 +88,23 @@ def test_thresholds_grow_with_groups_and_fall_with_delta():
 
 def test_cells_at_the_threshold_are_kept():
     assert kept_cells(np.array([3, 7, 8, -1], dtype=np.object_), 7) == [1, 2]
+
+
+@pytest.mark.parametrize("units", [1, 5, 20, 25, 28, 30, 33, 40, 60, 100])
+def test_intervals_cover_given_that_the_key_is_published(units):
+    noise, beta = IntegerNoise("laplace", Fraction(2)), 0.05
+    threshold = key_threshold(noise, groups=2, delta=Fraction(1, 10**6))
+    steps = np.arange(-400, 401)
+    mass = np.exp(-np.abs(steps) / 2.0)
+    seen = [(units + int(k), float(p)) for k, p in zip(steps, mass, strict=True)]
+    published = [(x, p) for x, p in seen if x >= threshold]
+    found = published_intervals(
+        [x for x, _ in published], noise=noise, threshold=threshold, beta=beta
+    )
+    total = sum(p for _, p in published)
+    covered = sum(
+        p
+        for (_, p), (_, low, high) in zip(published, found, strict=True)
+        if low <= units <= high
+    )
+    assert covered / total >= 1 - beta
