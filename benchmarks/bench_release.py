@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 ROWS, FULL, PEER_ROWS = 2_000_000, 10**8, 10**7
-ROUNDS = 3
+ROUNDS, LARGE = 3, 5 * 10**7
+"""So many turns each; from LARGE rows on, one."""
+
 MEMORY_MB = 3000
 BOUNDS = {"tight": 50, "loose": 200}
 """With 100 rows a person on average, tight ranks all rows and loose a quarter."""
@@ -94,8 +96,8 @@ import json, resource, time
 started = time.perf_counter()
 {work}
 seconds = time.perf_counter() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([seconds, peak]))
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps([seconds, used.ru_maxrss / 1024, used.ru_utime + used.ru_stime]))
 """
 
 OPENDP = """
@@ -155,7 +157,8 @@ def run(rows: int = ROWS) -> dict[str, Any]:
         _generate(folder, rows)
         result: dict[str, Any] = {"rows": rows, "people": rows // 100}
         for label, bound in BOUNDS.items():
-            result |= {f"{label}_{k}": v for k, v in _bound(folder, bound).items()}
+            found = _bound(folder, bound, turns=1 if rows >= LARGE else ROUNDS)
+            result |= {f"{label}_{name}": value for name, value in found.items()}
     return result
 
 
@@ -171,7 +174,7 @@ def _generate(folder: Path, rows: int, *, parquet: bool = False) -> None:
             link.execute(f"COPY visits TO '{target}' (FORMAT parquet)")
 
 
-def _bound(folder: Path, bound: int) -> dict[str, float]:
+def _bound(folder: Path, bound: int, *, turns: int) -> dict[str, float]:
     """Let the release, SQL with bounding and SQL without it take turns."""
     (folder / f"release-{bound}.toml").write_text(RELEASE.format(bound=bound))
     bounding = BOUNDED.format(bound=bound) + ";" + QUERIES.format(table="bounded")
@@ -181,31 +184,35 @@ def _bound(folder: Path, bound: int) -> dict[str, float]:
         "sql_plain": SQL.replace("{queries}", QUERIES.format(table="visits")),
     }
     found: dict[str, list[list[float]]] = {name: [] for name in scripts}
-    for turn in range(ROUNDS):
+    for turn in range(turns):
         for name, script in scripts.items():
             ledger = f"ledger-{bound}-{turn}"
             work = script.format(bound=bound, ledger=ledger, memory=MEMORY_MB)
             found[name].append(_timed(folder, work))
-    seconds = {n: statistics.median(t[0] for t in ts) for n, ts in found.items()}
+    seconds, work = (
+        {name: statistics.median(t[at] for t in ts) for name, ts in found.items()}
+        for at in (0, 2)
+    )
     return {
         **{f"{name}_s": value for name, value in seconds.items()},
+        **{f"{name}_processor_s": value for name, value in work.items()},
         "release_over_sql_bounded": seconds["release"] / seconds["sql_bounded"],
         "release_over_sql_plain": seconds["release"] / seconds["sql_plain"],
+        "release_over_sql_bounded_processor": work["release"] / work["sql_bounded"],
         "release_peak_mb": max(t[1] for t in found["release"]),
         "sql_bounded_peak_mb": max(t[1] for t in found["sql_bounded"]),
     }
 
 
 def _timed(folder: Path, work: str, python: str = sys.executable) -> list[float]:
-    """Run a script in a fresh process; return its seconds and its peak in MB."""
+    """Return seconds, peak in MB and processor seconds of a script of its own."""
     code = TIMED.format(work=work)
     done = subprocess.run(
         [python, "-c", code], cwd=folder, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return [seconds, peak]
+    return [float(number) for number in json.loads(done.stdout.splitlines()[-1])]
 
 
 def peers(python: str, rows: int = PEER_ROWS) -> dict[str, Any]:
@@ -223,7 +230,7 @@ def peers(python: str, rows: int = PEER_ROWS) -> dict[str, Any]:
         result |= {"undertow_s": ours[0], "undertow_peak_mb": ours[1]}
         for peer, script in (("opendp", OPENDP), ("pipeline_dp", PIPELINE)):
             try:
-                seconds, peak = _timed(folder, script.format(bound=bound), python)
+                seconds, peak, _ = _timed(folder, script.format(bound=bound), python)
             except RuntimeError as fault:
                 result[peer] = str(fault).strip().splitlines()[-1]
                 continue

@@ -53,7 +53,7 @@ def expected(case: Case) -> list[Any]:
     return model.run(case.jobs)
 
 
-@settings(max_examples=12)
+@settings(max_examples=25)
 @given(cases())
 def test_duckdb_returns_what_plain_python_does(case):
     assert on_duckdb(case) == expected(case)

@@ -99,7 +99,8 @@ def audit_pair(
     -----
     Theorem 1 of the page *Event audits*. One event is tested, so no correction for the
     search is due. Not checkable: independent runs, and that the inputs of a pair are
-    neighbours. "Not refuted" is no proof: another pair, event or input may refute.
+    neighbours. "Not refuted" is no proof: another pair, event or input may refute. A
+    prior means nothing for a pair: both inputs are given.
 
     Examples
     --------

@@ -23,11 +23,11 @@ __all__ = ["sample_sets"]
 # Sets up to this size are filled from nothing, larger ones from random bits.
 _FEW = 96
 # Those bits are so many deviations short of the size.
-_SHORT = 1.0
+_SHORT = 1.3
 # Words filled at a time, so that they stay in the cache.
 _WORDS = 1 << 19
 # Most places drawn at a time, for each set and in all.
-_ROUNDS, _PLACES = 32, 1 << 15
+_ROUNDS, _PLACES = 32, 1 << 16
 
 
 def sample_sets(
@@ -106,15 +106,18 @@ def _complete(
         rounds = max(1, most)
         where, masks = _draw_places(rounds, left.size, categories, bits)
         where += base
+        ends = rounds > int(left.min())  # before the last of these rounds, maybe
         for at, mask in zip(where, masks, strict=True):
             old = octets.take(at)
             mask &= ~old
-            mask *= left > 0
+            if ends:
+                mask *= left > 0
             old |= mask
             octets[at] = old
             left -= mask > 0
-        unsettled = np.flatnonzero(left)
-        left, base = left[unsettled], base[unsettled]
+        unsettled = (left > 0).nonzero()[0]
+        if unsettled.size < left.size:
+            left, base = left[unsettled], base[unsettled]
 
 
 def _draw_places(
