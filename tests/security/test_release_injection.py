@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.postgres import postgres_server
 from undertow.errors import UndertowError
-from undertow.release import from_table, release_from_mapping
+from undertow.release import from_table, plan_release, release_from_mapping
 from undertow.release import run as run_module
 from undertow.release.engine import run_jobs
 from undertow.release.job import Bounding, Grid, Job
@@ -40,24 +40,8 @@ ATTACKS = [
     "\u202e elbat pord",
 ]
 PIECES = st.sampled_from(
-    [
-        "'",
-        '"',
-        "`",
-        ";",
-        "--",
-        "/*",
-        "*/",
-        "\\",
-        "$$",
-        "%s",
-        ":a",
-        "?",
-        "{x}",
-        " ",
-        "\n",
-    ]
-    + ["DROP TABLE canary", "canary", "OR 1=1", "(", ")", "SELECT", "é", "\U0001f600"]
+    "' \" ` ; -- /* */ \\ $$ %s :a ? {x} ( ) OR 1=1 SELECT canary é 😀".split()
+    + [" ", "\n", "DROP TABLE canary"]
 )
 HOSTILE = st.one_of(
     st.sampled_from(ATTACKS),
@@ -97,10 +81,13 @@ def asked(mapping, table):
     plan = release.plan()
     with open_source(table) as source:
         [found] = run_module._ask(plan, source)
-    return {cell: int(n) for cell, n in zip(found.cells, found.measures["rows"])}
+    return {
+        cell: int(n)
+        for cell, n in zip(found.cells, found.measures["rows"], strict=True)
+    }
 
 
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(st.lists(HOSTILE, min_size=4, max_size=4, unique_by=str.casefold), HOSTILE)
 @example(ATTACKS[:4], ATTACKS[4])
 def test_hostile_names_and_keys_are_names_and_keys(names, key):
@@ -170,33 +157,34 @@ def placed(part: str, field: str, text: str, path: Path) -> dict:
     return mapping
 
 
-@pytest.mark.parametrize(("part", "field"), FIELDS, ids=".".join)
+def counted(mapping: dict, folder: Path) -> list[int]:
+    document = release_from_mapping(mapping)
+    plan = plan_release(document)
+    with open_source(document.source, folder=folder) as source:
+        [found] = run_module._ask(plan, source)
+    return [int(number) for number in found.measures["rows"]]
+
+
+@pytest.mark.parametrize(("part", "field"), FIELDS)
 def test_an_attack_in_any_text_is_refused_in_one_sentence_or_changes_nothing(
     part, field, database
 ):
     before = rest_of(database)
     for text in ATTACKS:
+        mapping, counts, said = placed(part, field, text, database), None, ""
         try:
-            document = release_from_mapping(placed(part, field, text, database))
-            plan = run_module_plan(document)
-            with open_source(document.source, folder=database.parent) as source:
-                [found] = run_module._ask(plan, source)
+            counts = counted(mapping, database.parent)
         except UndertowError as fault:
-            assert "SECRET-7731" not in str(fault)
-            assert str(fault).endswith(".")
+            said = str(fault)
+        if counts is None:
+            assert said.endswith(".")
+            assert "SECRET-7731" not in said
         else:
-            counts = [int(n) for n in found.measures["rows"]]
-            assert counts == ([0] if field == "keys" else [1, 1]), (field, text)
+            assert counts == ([0] if field == "keys" else [1, 1]), text
     assert rest_of(database) == before
 
 
-def run_module_plan(document):
-    from undertow.release import plan_release
-
-    return plan_release(document)
-
-
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(HOSTILE)
 def test_a_hostile_table_name_is_a_table_name(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("names") / "city.duckdb"
@@ -261,5 +249,6 @@ def test_duckdb_is_shut_off_from_everything_but_the_table(tmp_path, statement):
         backend = source.table.get_backend()
         with pytest.raises(duckdb.Error):
             backend.raw_sql(statement.format(folder=tmp_path)).fetchall()
-        assert source.table.count().execute() == 1
+        count = source.table.aggregate(n=source.table.count())
+        assert source.execute(count).to_pylist() == [{"n": 1}]
     assert [path.name for path in tmp_path.iterdir()] == ["visits.csv"]

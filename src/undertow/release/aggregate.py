@@ -18,7 +18,7 @@ from undertow.release.coding import bin_number, code
 from undertow.release.engine_sql import Backend, among, wide
 from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import keyed_order
-from undertow.release.source import Source
+from undertow.release.source import Source, guarded
 
 __all__ = ["MOST_DISCOVERED", "Rows", "aggregate"]
 
@@ -29,6 +29,7 @@ MOST_DISCOVERED = 10**7
 
 _BIN, _CODE, _UNIT, _WINDOW, _USED = "bin", "code", "unit", "window", "used"
 _INT64 = 2**63
+_FIRST, _LAST = date(1, 1, 1), date(9999, 12, 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
             f"the groups of query {job.name!r} must number at most {MOST_DISCOVERED} "
             "to be discovered, got more; group by a coarser column."
         )
-    return _completed(job, found.to_pydict())
+    with guarded(rows.backend):
+        plain = found.to_pydict()
+    return _completed(job, plain)
 
 
 def _cell_names(job: Job) -> list[str]:
@@ -150,7 +153,8 @@ def _public(cells: Any, job: Job, place: int) -> Any:
             f"be grouped by, got {kind}; derive such a column."
         )
     if job.grid is None:
-        return column.notnull()
+        # Days that Python cannot write are no keys, so that no row can raise an error.
+        return column.between(_FIRST, _LAST) if kind.is_date() else column.notnull()
     keys = job.grid.keys[place]
     if not all(_fits(key, kind) for key in keys):
         raise PlanError(

@@ -69,9 +69,11 @@ def keep_first(
 
     Notes
     -----
-    PostgreSQL and Spark number the rows of each group. DuckDB would have to hold them
-    in memory for that; it finds the place of the last row kept in each group instead,
-    by an aggregate that holds `most` numbers per group, and reads the table again.
+    PostgreSQL and Spark number the rows of each group, in the statement that reads
+    them: what others write between two statements is bounded as well. DuckDB would have
+    to hold them in memory for that; it finds the place of the last row kept in each
+    group instead, by an aggregate that holds `most` numbers per group, and reads the
+    table again.
     """
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
@@ -81,9 +83,9 @@ def keep_first(
         rows=count.sum().cast("int64"), above=count.sum(where=above).cast("int64")
     )
     [found] = source.execute(totals).to_pylist()
-    if not found["above"]:
+    if not found["above"] and source.steady:
         return Kept(table, False)
-    mostly = 2 * found["above"] > found["rows"]
+    mostly = 2 * (found["above"] or 0) > (found["rows"] or 0)
     heavy = None if mostly else counts.filter(above).select(*within)
     if source.backend == "duckdb" and most < _MOST_LEAST:
         return Kept(_below_limits(table, most, within, order, heavy, source), True)

@@ -174,7 +174,8 @@ class _Run:
         table = table.filter(table[name].notnull())
         epoch = epoch_us(naive_utc(table[name], backend), backend)
         start = window_start(epoch, int(self.bounding.window_us or 1))
-        return table.mutate(**{_WINDOW: start})
+        table = table.mutate(**{_WINDOW: start})
+        return table.filter(table[_WINDOW].notnull())  # infinite times have none
 
     def _used(self) -> set[str]:
         """Return the columns of the table that anything depends on."""

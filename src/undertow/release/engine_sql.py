@@ -103,8 +103,13 @@ def naive_utc(column: Any, backend: Backend) -> Any:
 
 
 def epoch_us(column: Any, backend: Backend) -> Any:
-    """Return a time without zone as microseconds since 1970 in UTC."""
+    """Return a time without zone as microseconds since 1970 in UTC, rounded down."""
     if backend == "duckdb":
+        if column.type().scale == 9:  # its own function rounds to the nearest
+            nanoseconds = _builtin("epoch_ns", "int64")(column)
+            thousand = ibis.literal(1000).cast("int64")
+            past = (nanoseconds % thousand + thousand) % thousand
+            return ((nanoseconds - past) // thousand).cast("int64")
         return _builtin("epoch_us", "int64")(column)
     if backend == "pyspark":
         return _builtin("unix_micros", "int64")(column.cast("timestamp('UTC')"))

@@ -88,6 +88,8 @@ def keyed_order(
     h = _sum([_parts(column, key, backend) for column in columns], source)
     p = _big(PRIME)
     place = (((h * b3 + b2) % p * h + b1) % p * h + b0) % p
+    # A row without a place would escape every limit; no type of column gives one.
+    place = place.fill_null(_big(0))
     return [place, *sorted(columns, key=lambda column: column.type().is_string())]
 
 
@@ -105,11 +107,19 @@ def _sum(parts: list[_Parts], source: Iterator[int]) -> Any:
     for part in parts:
         missing, large, *factors = _literals(source, 2 + _MOST_LIMBS)
         terms = zip(part.limbs, factors, strict=False)
-        value = sum((limb * factor for limb, factor in terms), _big(0)) % _big(PRIME)
+        value = _folded(sum((limb * factor for limb, factor in terms), _big(0)))
         if part.regular is not None:
             value = part.regular.ifelse(value, large)
         total = total + part.missing.ifelse(missing, value)
     return total % _big(PRIME)
+
+
+def _folded(number: Any) -> Any:
+    """Return a number below 2^33 with the same remainder, without a division.
+
+    Modulo the prime, 2^31 is 1.
+    """
+    return (number & _big(PRIME)) + (number >> 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +140,11 @@ def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
         return _Parts(numbers_of_text(text, text_secret(key), backend), missing)
     if kind.is_date():
         days = column.delta(ibis.date("1970-01-01"), unit="day").cast("int64")
-        return _Parts(_limbs(days)[:1], missing)
+        # Infinite dates and times have no number; they have a place of their own.
+        return _Parts(_limbs(days)[:1], missing, days.notnull())
     if kind.is_timestamp():
-        return _Parts(_limbs(epoch_us(column, backend))[:2], missing)
+        number = epoch_us(column, backend)
+        return _Parts(_limbs(number)[:2], missing, number.notnull())
     if kind.is_floating():
         number, regular = _float_number(column.cast("float64"))
         return _Parts(_limbs(number), missing, regular)

@@ -49,6 +49,8 @@ class Source:
         The engine.
     closing : callable
         Ends what was opened for it.
+    stamp : callable
+        Returns what changes when the table is written to; for files.
 
     Notes
     -----
@@ -58,6 +60,7 @@ class Source:
     table: Any
     backend: Backend
     closing: Callable[[], None] = field(default=lambda: None, repr=False)
+    stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
@@ -114,11 +117,31 @@ class Source:
             self._held.append(lambda: engine.raw_sql(f"DROP TABLE temp.main.{name}"))
             return held
 
+    @property
+    def steady(self) -> bool:
+        """Whether several statements see the same rows.
+
+        Files that DuckDB reads are compared before and after; servers serve others.
+        """
+        return self.backend == "duckdb"
+
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Give up what was kept for the queries inside, at the end of them."""
+        """Give up what was kept for the queries inside, at the end of them.
+
+        Raises
+        ------
+        EngineError
+            If a file was written to meanwhile, so that bounds may not hold.
+        """
+        before = self.stamp()
         try:
             yield
+            if self.stamp() != before:
+                raise EngineError(
+                    "the table must stay as it is while it is read, got a file that "
+                    "was written to; run the release again."
+                )
         finally:
             held, self._held = self._held, []
             for release in held:

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -269,7 +270,7 @@ def _open_plain(
     try:
         table = opener(connection, [str(path) for path in files])
         lock_duckdb(connection, files)
-        return Source(table, "duckdb", closing)
+        return Source(table, "duckdb", closing, partial(_stamp, files))
     except UndertowError:
         closing()
         raise
@@ -279,6 +280,12 @@ def _open_plain(
             f"{files[0].name} must be a readable {kind} file, got one that is not: "
             "check its format, encoding (UTF-8) and columns."
         ) from None
+
+
+def _stamp(files: list[Path]) -> list[tuple[int, int, int]]:
+    """Return what changes when one of the files is written or replaced."""
+    found = (path.stat() for path in files)
+    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in found]
 
 
 def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:

@@ -135,6 +135,8 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         builder = sql.SparkSession.builder.appName("undertow").master(master)
         session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "UTC")
+        # Spark would replace ${env:...} in the names and keys of a release file.
+        session.conf.set("spark.sql.variable.substitute", "false")
         connection = ibis.pyspark.connect(session)
         path = root / name
         if name.lower().endswith(".parquet") or path.is_dir():

@@ -76,8 +76,23 @@ def test_ones_are_set_at_their_places(monkeypatch):
     assert found.tolist() == places
 
 
+def test_a_half_and_a_quarter_are_the_bits_of_one_and_two_words():
+    class Counting:
+        width = 16
+
+        def words(self, count):
+            return np.arange(count, dtype=np.uint16) * np.uint16(40503)
+
+    drawn = Counting().words(160).view(np.uint32)
+    half = bernoulli_words(Fraction(1, 2), 40, bits=Counting())
+    np.testing.assert_array_equal(half, drawn[:40])
+    quarter = bernoulli_words(Fraction(1, 4), 40, bits=Counting())
+    np.testing.assert_array_equal(quarter, drawn[:40] & drawn[40:])
+
+
 WAYS = {
     "_compare": [(Fraction(1, 149), 32), (Fraction(1, 3), 20)],
+    "_conjoin": [(Fraction(1, 4), 33), (Fraction(1, 4), 70_000)],
     "_look_up": [
         (Fraction(1, 149), 1000),
         (Fraction(1, 39), 5000),
@@ -101,7 +116,14 @@ def test_each_number_and_rate_of_coins_has_its_way(way, monkeypatch):
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "rate",
-    [Fraction(1, 149), Fraction(1, 40), Fraction(119, 1000), Fraction(8, 10)],
+    [
+        Fraction(1, 149),
+        Fraction(1, 40),
+        Fraction(119, 1000),
+        Fraction(1, 4),
+        Fraction(1, 2),
+        Fraction(8, 10),
+    ],
 )
 def test_bits_are_independent_and_have_their_rate(rate):
     count, q = (1 << 18) + 5, float(rate)

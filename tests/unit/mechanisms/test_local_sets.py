@@ -96,6 +96,17 @@ def test_every_set_has_its_size_and_not_the_avoided_category(
     assert unpack(rows, 224)[:, 200:].sum() == 0
 
 
+@pytest.mark.parametrize(
+    ("size", "quick"), [(763, False), (800, True), (820, True), (860, False)]
+)
+def test_sets_a_little_over_a_quarter_begin_with_a_quarter(size, quick):
+    rate = _sets._rate(size, 3052)
+    assert (rate == Fraction(1, 4)) == quick
+    # Below the size by at least one deviation and by at most a thirtieth of all.
+    deviation = (size * (1 - size / 3052)) ** 0.5
+    assert deviation < size - 3052 * rate < deviation + 3052 / 30
+
+
 def test_no_sets_are_an_empty_table():
     none = np.zeros(0, dtype=np.int64)
     bits = SimulatedSource(1).bits

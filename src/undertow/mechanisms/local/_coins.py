@@ -24,6 +24,8 @@ _DRAWN, _ANSWERS, _ONES = 1 << 15, 1 << 15, 1 << 14
 _FEW, _SOME = 1 << 5, 1 << 10
 # Up to this rate ones are drawn one by one.
 _RARE = Fraction(1, 40)
+# These need no more than two random bits each.
+_HALVES = (Fraction(1, 2), Fraction(1, 4))
 _MASKS = np.uint32(1) << np.arange(_WORD, dtype=np.uint32)
 
 
@@ -34,7 +36,8 @@ def bernoulli_words(probability: Fraction, count: int, *, bits: BitSource) -> Wo
     -----
     Few words: bit for bit, a uniform number U is compared with the binary digits of the
     probability; a lane is decided at the first digit that differs, so that it is 1
-    exactly if U is below. Many words: up to 1/40 from one to the next, else byte by
+    exactly if U is below. Many words: one half and one quarter as the bits that one or
+    two random words have in common; up to 1/40 from one to the next, else byte by
     byte, by exact inversion (:mod:`undertow.mechanisms.noise.lanes`). Above one half
     the zeros are drawn.
     """
@@ -61,9 +64,18 @@ def _method(probability: Fraction, count: int) -> tuple[_Method, int]:
     """Return how to draw so many words, and how many at a time."""
     if count <= _FEW:
         return _compare, _FEW
+    if probability in _HALVES:
+        return _conjoin, _DRAWN
     if probability > _RARE or count <= _SOME:
         return _look_up, _DRAWN
     return _scatter, min(count, math.ceil(_ONES / (_WORD * probability)))
+
+
+def _conjoin(probability: Fraction, result: Words, bits: BitSource) -> None:
+    """Draw one half or one quarter: bits that are ones in one or two random words."""
+    times = probability.denominator // 2
+    words = bits.words(2 * times * result.size).view(np.uint32)
+    np.bitwise_and.reduce(words.reshape(times, -1), axis=0, out=result)
 
 
 def _look_up(probability: Fraction, result: Words, bits: BitSource) -> None:

@@ -1,0 +1,102 @@
+"""No value of a row switches the bounds off, and no file may change under them."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from undertow.errors import EngineError
+from undertow.release.bounding import keep_first
+from undertow.release.engine import run_jobs
+from undertow.release.expression import parse_expression
+from undertow.release.job import Bounding, Grid, Job
+from undertow.release.source import open_source
+
+
+def kept_rows(kind: str, value: str, folder, *, bounding=None, job=None) -> list[int]:
+    folder.mkdir(exist_ok=True)
+    path = folder / "table.duckdb"
+    with duckdb.connect(str(path)) as link:
+        link.execute(f"create table t (person integer, x {kind}, n integer)")
+        link.execute(f"insert into t select 1, {value}::{kind}, i from range(5) r(i)")
+    found = job or Job("c", ("rows",), where=parse_expression("x is not null"))
+    with open_source(f"{path}#t") as source:
+        [answer] = run_jobs(source, [found], bounding=bounding or Bounding("person", 1))
+    return answer.measures["rows"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+@pytest.mark.parametrize("value", ["'infinity'", "'-infinity'", "'2026-01-01'"])
+def test_infinite_times_are_bounded_like_all_others(kind, value, tmp_path):
+    assert kept_rows(kind, value, tmp_path) == [1]
+
+
+@pytest.mark.parametrize("value", ["'nan'", "'infinity'", "'-infinity'", "1e300"])
+def test_numbers_that_are_none_are_bounded_like_all_others(value, tmp_path):
+    job = Job("c", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(5)),)))
+    bounding = Bounding("x", 1)  # the unit itself; one that is no number is missing
+    missing = value == "'nan'"
+    found = kept_rows("DOUBLE", value, tmp_path, bounding=bounding, job=job)
+    assert sum(found) <= 1
+    assert sum(kept_rows("DOUBLE", value, tmp_path / "b")) == (0 if missing else 1)
+
+
+def test_infinite_times_are_in_no_window(tmp_path):
+    bounding = Bounding("person", 1, window_us=3_600_000_000, time="x")
+    assert kept_rows("TIMESTAMP", "'infinity'", tmp_path, bounding=bounding) == [0]
+
+
+def test_nanoseconds_fall_into_the_window_they_lie_in():
+    times = ["2026-01-01T00:30:00.000000000", "2026-01-01T00:59:59.999999600"]
+    stamps = np.array(times, dtype="datetime64[ns]")
+    table = pd.DataFrame({"person": [1, 1], "ts": stamps})
+    bounding = Bounding("person", 1, window_us=3_600_000_000, time="ts")
+    with open_source(table) as source:
+        [answer] = run_jobs(source, [Job("c", ("rows",))], bounding=bounding)
+    assert answer.measures["rows"].tolist() == [1]
+
+
+@pytest.mark.parametrize("value", ["'infinity'", "'20000-01-01'", "'0044-03-15 (BC)'"])
+def test_days_that_cannot_be_written_are_no_keys(value, tmp_path):
+    job = Job("c", ("rows", "units"), by=("x",))
+    bounding = Bounding("person", None)
+    found = kept_rows("DATE", value, tmp_path, bounding=bounding, job=job)
+    assert found == []
+
+
+def test_a_file_that_is_written_meanwhile_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "visits.csv"
+    path.write_text("person,zone\n1,A\n2,A\n")
+    grid = Grid(("zone",), (("A",),))
+    job = Job("c", ("rows",), by=("zone",), grid=grid)
+    with open_source(str(path)) as source:
+        execute, lines = source.execute, ["1,A\n"] * 3
+
+        def written(table):
+            if lines:
+                with path.open("a") as file:
+                    file.write(lines.pop())
+            return execute(table)
+
+        monkeypatch.setattr(source, "execute", written)
+        with pytest.raises(EngineError, match="must stay as it is while it is read"):
+            run_jobs(source, [job], bounding=Bounding("person", 1))
+
+
+def test_on_a_server_every_statement_bounds_what_it_reads(monkeypatch):
+    table = pa.table({"person": [1, 2], "zone": ["A", "A"]})
+    with open_source(table) as source:
+        rows = source.table
+        steady = keep_first(
+            rows, 1, within=["person"], order=lambda t: [t.person], source=source
+        )
+        assert steady.table is rows
+        monkeypatch.setattr(type(source), "steady", False)
+        served = keep_first(
+            rows, 1, within=["person"], order=lambda t: [t.person], source=source
+        )
+        assert served.ranked
+        assert source.execute(served.table).num_rows == 2
