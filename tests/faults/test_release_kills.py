@@ -19,6 +19,7 @@ RELEASE = """
 [source]
 table = "visits.csv"
 unit = "person"
+types = { minutes = "int" }
 [promise]
 granularity = "user"
 epsilon = "1"
@@ -153,7 +154,6 @@ def test_a_run_killed_at_a_few_points_is_finished_by_the_next(runs, place):
 def test_a_run_killed_at_fifty_points_is_finished_by_the_next(runs, place):
     found = check_kills(runs, place, LONG)
     assert found.total() == 2 * LONG
-    print(dict(found))
 
 
 @pytest.mark.parametrize(

@@ -39,10 +39,8 @@ ATTACKS = [
     "a\nb\r\n; DROP TABLE canary",
     "\u202e elbat pord",
 ]
-PIECES = st.sampled_from(
-    "' \" ` ; -- /* */ \\ $$ %s :a ? {x} ( ) OR 1=1 SELECT canary é 😀".split()
-    + [" ", "\n", "DROP TABLE canary"]
-)
+MARKS = "' \" ` ; -- /* */ \\ $$ %s :a ? {x} ( ) OR 1=1 SELECT canary é 😀".split()
+PIECES = st.sampled_from([*MARKS, " ", "\n", "DROP TABLE canary"])
 HOSTILE = st.one_of(
     st.sampled_from(ATTACKS),
     st.lists(PIECES, min_size=1, max_size=8).map("".join),

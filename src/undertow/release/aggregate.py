@@ -159,7 +159,7 @@ def _public(cells: Any, job: Job, place: int) -> Any:
     if not all(_fits(key, kind) for key in keys):
         raise PlanError(
             f"the keys of {name!r} must be of the column's type, got keys of another "
-            f"type than {kind}."
+            f"type than {kind}; state the types of a CSV file in source.types."
         )
     return among(column, keys)
 

@@ -75,6 +75,7 @@ def keep_first(
     group instead, by an aggregate that holds `most` numbers per group, and reads the
     table again.
     """
+    order(table)  # types that have no order are refused whether or not it is needed
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
     count = counts[_COUNT]

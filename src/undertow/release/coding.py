@@ -60,7 +60,10 @@ def code(column: Any, value: Value) -> Any:
         return _float_code(column.cast("float64"), value)
     if kind.is_decimal() or kind.is_uint64():
         return _decimal_code(column, value)
-    raise PlanError(f"column {value.column!r} must hold numbers, got {kind}.")
+    raise PlanError(
+        f"column {value.column!r} must hold numbers, got {kind}; state the types of a "
+        "CSV file in source.types."
+    )
 
 
 def _int(value: int) -> Any:

@@ -79,7 +79,7 @@ def published_intervals(
     x - t is stated only from :math:`x \ge \tau + 2t` on, and 1 otherwise. For
     :math:`n \ge \tau` the same quotient bounds the error; for :math:`n < \tau` the
     excess :math:`x - \tau` is geometric whatever n is, and passes 2t with probability
-    at most :math:`\Pr[\eta \ge 2t \mid \eta \ge 0] \le \beta/2`.
+    at most :math:`\Pr[\eta \ge 2t \mid \eta \ge 0] \le \beta/2` (for t = 0, passes 1).
 
     Examples
     --------
@@ -88,4 +88,5 @@ def published_intervals(
     [(20, 1, 27), (90, 83, 97)]
     """
     t = noise.radius(beta / 2)
-    return [(x, x - t if x >= threshold + 2 * t else 1, x + t) for x in noisy]
+    clear = threshold + max(2 * t, 1)
+    return [(x, x - t if x >= clear else 1, x + t) for x in noisy]

@@ -178,10 +178,14 @@ class ReleaseDocument(Part):
                 'must be public where the promise has no delta, got "discover"; give '
                 "promise.delta, or list the keys",
             )
-        if query.select == "count_distinct" and self.source.unit is None:
+        each = self.source.unit is None or self.source.kind == "event"
+        if query.select == "count_distinct" and each:
+            reason = "source.unit is not given"
+            if self.source.unit is not None:
+                reason = 'source.per is "event"'
             raise Fault(
                 f"{path}.select",
-                "must be count where source.unit is not given, got count_distinct",
+                f"must be count where {reason}, got count_distinct",
             )
         if query.running and self.source.kind != "window":
             raise Fault(

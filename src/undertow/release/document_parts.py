@@ -79,6 +79,11 @@ Per = Annotated[
 ]
 
 
+ColumnType = Literal["bool", "date", "float", "int", "text", "timestamp"]
+"""What a column of a CSV file holds. Guessing it from the rows would let the row of one
+person change how the rows of all others are read."""
+
+
 class SourcePart(Part):
     """The table and whose data its rows are."""
 
@@ -88,6 +93,8 @@ class SourcePart(Part):
     """The table or view inside a database."""
     format: Literal["csv", "parquet", "duckdb", "sqlite"] | None = None
     """The format of a file whose name does not end with it."""
+    types: dict[Name, ColumnType] = Field(default_factory=dict, max_length=1000)
+    """Types of the columns of a CSV file; a column that is not named is text."""
     unit: Name | None = None
     """The column of the protected unit; without it every row is its own unit."""
     time: Name | None = None

@@ -27,6 +27,7 @@ ibis = load("ibis")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST = -62_135_596_800_000_000  # the year 1
 _LAST = 253_402_300_799_999_999  # the end of the year 9999
+_OURS = "undertow_"
 _WINDOW = "undertow_window"
 _KEY_BYTES = 16
 
@@ -190,6 +191,11 @@ class _Run:
 
     def _check_present(self, name: str) -> None:
         available = self.source.columns
+        if name.lower().startswith(_OURS):
+            raise PlanError(
+                f"columns must not start with {_OURS}, got {name[:60]!r}; rename it "
+                "in the table."
+            )
         if name not in available:
             near = nearest(name, available)
             raise PlanError(f"columns must be of the table, got {name[:60]!r}{near}.")
@@ -213,7 +219,7 @@ def _inside(column: Any, part: Slice) -> Any:
     if not (kind.is_timestamp() or kind.is_date()):
         raise PlanError(
             f"column {part.column!r} must hold times or dates, got {kind}; cast it in "
-            "the table."
+            "the table, or state it in source.types for a CSV file."
         )
     zone = kind.is_timestamp() and kind.timezone is not None
     time = column.cast("timestamp") if kind.is_date() else column

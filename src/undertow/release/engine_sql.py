@@ -109,7 +109,7 @@ def epoch_us(column: Any, backend: Backend) -> Any:
             nanoseconds = _builtin("epoch_ns", "int64")(column)
             thousand = ibis.literal(1000).cast("int64")
             past = (nanoseconds % thousand + thousand) % thousand
-            return ((nanoseconds - past) // thousand).cast("int64")
+            return _builtin("divide", "int64")(nanoseconds - past, thousand)
         return _builtin("epoch_us", "int64")(column)
     if backend == "pyspark":
         return _builtin("unix_micros", "int64")(column.cast("timestamp('UTC')"))

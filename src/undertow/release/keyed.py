@@ -174,10 +174,10 @@ def _float_number(column: Any) -> tuple[Any, Any]:
 def _decimal_number(column: Any) -> tuple[Any, Any]:
     scale = column.type().scale if column.type().is_decimal() else 0
     places = _DECIMAL_PLACES if scale is None else min(scale, _DECIMAL_PLACES)
-    limit = ibis.literal(_DECIMAL_LIMIT)
-    regular = (column < limit) & (column > -limit)
-    # Near the limit the cast to 18 digits cannot overflow: 11 + 6 digits at most.
-    zero = ibis.literal(0).cast(f"decimal(18, {places})")
-    safe = regular.ifelse(column.cast(f"decimal(18, {places})"), zero)
+    # Compared as doubles, which every scale can be cast to; the cast to 18 digits
+    # cannot overflow then: 11 + 6 digits at most.
+    regular = column.cast("float64").abs() < double(float(_DECIMAL_LIMIT))
+    safe = regular.ifelse(column, ibis.null(column.type()))
+    safe = safe.cast(f"decimal(18, {places})")
     number = (safe * ibis.literal(10**places)).cast("int64")
     return number, regular

@@ -54,7 +54,9 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
             "ledger must be given for a table in memory or on a server, got none; name "
             "a file, or the address of a PostgreSQL ledger."
         )
-    return str(document.path(table.partition("#")[0]).with_suffix(".ledger"))
+    # Aliases of one file find one ledger.
+    file = document.path(table.partition("#")[0]).resolve()
+    return str(file.with_suffix(".ledger"))
 
 
 def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:

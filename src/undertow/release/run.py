@@ -276,6 +276,13 @@ def _check(
             f"the ledger must be made for {plan.domain!r}, got one for "
             f"{ledger.domain!r}; budgets on different domains cannot be compared."
         )
+    promised = plan.promise.granularity
+    if promised not in ledger.budgets:
+        known = ", ".join(sorted(other.name for other in ledger.budgets))
+        raise AssumptionError(
+            f"the ledger must hold a budget at the promised granularity "
+            f"{promised.name}, got {known}; make one with undertow ledger init."
+        )
     ledger.require_frame(_frame(plan))
     if folder is not None:
         check_folder(folder)

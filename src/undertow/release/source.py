@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,10 @@ class SourceSpec(Protocol):
     @property
     def format(self) -> str | None:
         """The format of a file whose name does not end with it."""
+
+    @property
+    def types(self) -> Mapping[str, str]:
+        """The types of the columns of a CSV file; others are text."""
 
 
 @dataclass(eq=False)
@@ -172,6 +176,7 @@ def open_source(
     spec: SourceSpec | Any,
     *,
     folder: str | Path | None = None,
+    types: Mapping[str, str] | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
 ) -> Source:
@@ -184,6 +189,10 @@ def open_source(
         table in memory: pandas, Polars or Arrow, or an Ibis table.
     folder : str or Path, optional
         Where relative paths start; by default the working directory.
+    types : mapping of str to str, optional
+        Types of the columns of a CSV file given by its name: ``bool``, ``date``,
+        ``float``, ``int``, ``text`` or ``timestamp``; others are text. A value that is
+        not of its type is missing.
     memory_mb : int, optional
         Memory that DuckDB may use, by default two thirds of the machine's, at most
         3000; what does not fit is spilled to a private folder.
@@ -216,16 +225,20 @@ def open_source(
     limits = Limits.of(memory_mb, threads)
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
+        kinds = dict(types or {})
     elif isinstance(spec, SourceSpec) and isinstance(spec.table, str):
         text, relation, form = spec.table, spec.relation, spec.format
+        kinds = dict(spec.types)
     elif isinstance(spec, load("ibis").Table):
         return _open_ibis(spec)
     else:
         return open_memory(spec, limits=limits)
     root = Path.cwd() if folder is None else Path(folder)
     if is_url(text):
+        if kinds:
+            raise PlanError("source.types must be left out for a server, got some.")
         return open_url(text, relation, root=root, limits=limits)
-    return open_file(text, relation, root=root, form=form, limits=limits)
+    return open_file(text, relation, root=root, form=form, types=kinds, limits=limits)
 
 
 def _open_ibis(table: Any) -> Source:

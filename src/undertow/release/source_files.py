@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,13 @@ _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _NAME = "undertow_source"
 _MOST_MB = 3000
 _MOST_FILES = 100_000
-_SAMPLE_ROWS = 100_000
+_TYPES = {
+    "bool": "boolean",
+    "date": "date",
+    "float": "float64",
+    "int": "int64",
+    "timestamp": "timestamp",
+}
 _CHUNK = 2**20
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _TABLES = (
@@ -137,7 +143,13 @@ def _quoted(text: str) -> str:
 
 
 def open_file(
-    text: str, relation: str | None, *, root: Path, form: str | None, limits: Limits
+    text: str,
+    relation: str | None,
+    *,
+    root: Path,
+    form: str | None,
+    types: Mapping[str, str] | None = None,
+    limits: Limits,
 ) -> Source:
     """Open a file, several files of one kind, or a table in a database file.
 
@@ -152,6 +164,8 @@ def open_file(
         Where relative paths start.
     form : str or None
         The format, where the name does not end with it.
+    types : mapping of str to str, optional
+        Types of the columns of a CSV file.
     limits : Limits
         What DuckDB may use.
 
@@ -170,7 +184,15 @@ def open_file(
     if kind == "csv":
         for file in files:
             _check_unpacked(file, limits)
-    openers = {"csv": _open_csv, "parquet": _open_parquet}
+    elif types:
+        raise PlanError(
+            f"source.types must be left out for a {kind} file, which has its own, got "
+            "some."
+        )
+    openers: dict[str, Callable[[Any, list[str]], Any]] = {
+        "csv": partial(_open_csv, types=types or {}),
+        "parquet": _open_parquet,
+    }
     if kind in openers:
         return _open_plain(openers[kind], files, kind, limits)
     if len(files) > 1:
@@ -250,10 +272,29 @@ def _check_unpacked(path: Path, limits: Limits) -> None:
         )
 
 
-def _open_csv(connection: Any, files: list[str]) -> Any:
-    return connection.read_csv(
-        files, table_name=_NAME, sample_size=_SAMPLE_ROWS, union_by_name=False
+def _open_csv(connection: Any, files: list[str], *, types: Mapping[str, str]) -> Any:
+    """Read text, and cast what has a stated type; nothing is guessed from the rows."""
+    table = connection.read_csv(
+        files,
+        table_name=_NAME,
+        all_varchar=True,
+        header=True,
+        delim=",",
+        quote='"',
+        escape='"',
+        union_by_name=False,
     )
+    unknown = sorted(set(types) - set(table.columns))
+    if unknown:
+        raise PlanError(
+            f"source.types must name columns of the table, got {unknown[0][:60]!r}."
+        )
+    cast = {
+        name: table[name].try_cast(_TYPES[kind])
+        for name, kind in types.items()
+        if kind != "text"
+    }
+    return table.mutate(**cast) if cast else table
 
 
 def _open_parquet(connection: Any, files: list[str]) -> Any:

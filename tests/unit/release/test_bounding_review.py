@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from undertow.errors import EngineError
+from undertow.errors import EngineError, PlanError
 from undertow.release.bounding import keep_first
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
@@ -100,3 +100,81 @@ def test_on_a_server_every_statement_bounds_what_it_reads(monkeypatch):
         )
         assert served.ranked
         assert source.execute(served.table).num_rows == 2
+
+
+@pytest.mark.parametrize("name", ["undertow_limit", "UNDERTOW_tied", "undertow_x"])
+def test_columns_with_our_names_are_refused(name):
+    table = pa.table({"person": [1] * 6, name: [None, 1, 2, 3, 4, 5]})
+    where = parse_expression(f"{name} is null or {name} >= 0")
+    job = Job("c", ("rows",), where=where)
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="must not start with undertow_"),
+    ):
+        run_jobs(source, [job], bounding=Bounding("person", 1))
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_a_type_without_an_order_is_refused_whoever_is_above_the_bound(count, tmp_path):
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as link:
+        link.execute(
+            "create table t as select 'a'::blob as person from range(?)", [count]
+        )
+    with (
+        open_source(f"{path}#t") as source,
+        pytest.raises(PlanError, match="must hold numbers, text, times"),
+    ):
+        run_jobs(source, [Job("c", ("rows",))], bounding=Bounding("person", 3))
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_decimals_of_any_scale_have_an_order(count, tmp_path):
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(str(path)) as link:
+        link.execute(
+            "create table t as select 1 as person, 0.5::decimal(38, 37) as x "
+            "from range(?)",
+            [count],
+        )
+    job = Job("c", ("rows",), where=parse_expression("x is not null"))
+    with open_source(f"{path}#t") as source:
+        [found] = run_jobs(source, [job], bounding=Bounding("person", 2))
+    assert found.measures["rows"].tolist() == [min(count, 2)]
+
+
+def dated(tmp_path, rows: list[str], types) -> list[int]:
+    path = tmp_path / "days.csv"
+    path.write_text("person,day\n" + "".join(rows))
+    where = parse_expression("month(day) = 2")
+    with open_source(str(path), types=types) as source:
+        [found] = run_jobs(
+            source, [Job("c", ("rows",), where=where)], bounding=Bounding("person", 1)
+        )
+    return found.measures["rows"].tolist()
+
+
+def test_one_row_of_a_csv_file_does_not_change_how_others_are_read(tmp_path):
+    rows = [f"{k},2026-02-{k % 28 + 1:02d}\n" for k in range(40)]
+    types = {"day": "date"}
+    before = dated(tmp_path, rows, types)
+    assert before == [40]
+    for row in ("99,02/13/2026\n", "99,never\n", "99,\n"):
+        assert dated(tmp_path, [*rows, row], types) == before
+
+
+def test_columns_of_a_csv_file_are_text_unless_a_type_is_stated(tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text("person,n\n1,7\n2,x\n")
+    grid = Grid(("n",), ((7,),))
+    job = Job("c", ("rows",), by=("n",), grid=grid)
+    with (
+        open_source(str(path)) as source,
+        pytest.raises(PlanError, match=r"source\.types"),
+    ):
+        run_jobs(source, [job])
+    with open_source(str(path), types={"n": "int"}) as source:
+        [found] = run_jobs(source, [job])
+    assert found.measures["rows"].tolist() == [1]
+    with pytest.raises(PlanError, match=r"source\.types must name columns"):
+        open_source(str(path), types={"m": "int"})

@@ -403,3 +403,24 @@ def test_windows_that_start_elsewhere_do_not_count_as_disjoint(tmp_path, change)
     second = from_table(table, {**HOURLY, "source": moved, "queries": queries})
     with pytest.raises(MismatchError, match=r"another (start|window)"):
         second.run(ledger=address, as_of="2026-01-01T02:00")
+
+
+def test_a_ledger_without_the_promised_granularity_is_refused(tmp_path):
+    with (
+        BudgetLedger.create(
+            tmp_path / "x.ledger",
+            dataset="x",
+            domain=Stream(10**9, 1),
+            budgets={User(add_remove=True): Pure(1)},
+        ) as other,
+        pytest.raises(AssumptionError, match="a budget at the promised granularity"),
+    ):
+        from_table(VISITS, asked()).run(ledger=other)
+
+
+def test_distinct_units_of_rows_that_count_by_themselves_are_refused():
+    release = asked(source={"unit": "person", "per": "event"}, bounds={})
+    release["promise"] = {"granularity": "event", "epsilon": "1"}
+    release["queries"][0]["select"] = "count_distinct"
+    with pytest.raises(PlanError, match=r"must be count where source\.per"):
+        from_table(VISITS, release)
