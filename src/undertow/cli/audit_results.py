@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from undertow._version import __version__
 from undertow.audit import (
     AuditResult,
     Claim,
@@ -225,5 +226,6 @@ def job_record(found: Conducted, *, report: Path | None) -> dict[str, Any]:
         "threat": job.attacker or None,
         "notes": list(found.notes),
         "version": job.version,
+        "undertow": __version__,
         "report": None if report is None else str(report),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import platform
 from dataclasses import dataclass
 
@@ -52,6 +53,8 @@ _LIMITS = (
 _POINTWISE = "Each point holds by itself, not all of them at once."
 # Characters of a witness that are shown; its inputs may be whole data sets.
 _LONGEST = 400
+# Characters of a picture in Markdown between nothing and the largest level shown.
+_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ class AuditReport:
         return html_page(self._title(), body)
 
     def markdown(self) -> str:
-        """Return the page as Markdown; the picture is a sentence and a table."""
+        """Return the page as Markdown; the picture is one of characters."""
         found = self.result
         parts = [
             f"# {markdown_text(self._title())}",
@@ -209,5 +212,23 @@ def _markdown_figure(result: AuditResult, curve: Curve) -> list[str]:
     return [
         "## Claimed and certified, as the trials grow",
         markdown_text(words),
+        "\n".join(["```text", *_bars(result, curve), "```"]),
         markdown_table(_points(curve), header=("trials", "certified")),
     ]
+
+
+def _bars(result: AuditResult, curve: Curve) -> list[str]:
+    """Draw one bar per point, with the claim as a line that only refutations cross."""
+    level = result.claim.for_replacement().level
+    values = [value for _, value in curve.points]
+    top = max(level, *values)
+    mark = math.floor(_COLUMNS * level / top) if top > 0 else 0
+    width = max(len(str(n)) for n, _ in curve.points)
+    lines = []
+    for n, value in curve.points:
+        below = math.floor(mark * min(1.0, value / level)) if level > 0 else 0
+        beyond = (_COLUMNS - mark) * (value - level) / (top - level or 1.0)
+        right = "█" * math.ceil(beyond) if value > level else ""
+        lines.append(f"{n:>{width}} {'█' * below:<{mark}}│{right}")
+    claimed = f"claimed {SYMBOLS[result.claim.parameter]} = {level:g}"
+    return [*lines, f"{'':>{width}} {'':<{mark}}└ {claimed}"]

@@ -16,6 +16,7 @@ import pytest
 import typer.main
 
 from support.command import invoke, run
+from undertow._version import __version__
 from undertow.audit import Claim, audit_local, odds_epsilon
 from undertow.audit.faults import FAULTS
 from undertow.cli.audit import audit
@@ -168,6 +169,7 @@ def test_a_function_is_found_in_the_current_directory(module):
     assert 1 < found["epsilon_certified"] < 1 / 0.7
     assert found["seed"] == 3
     assert found["version"] == f"{module} 1.2.3"
+    assert found["undertow"] == __version__
 
 
 def test_a_vectorised_function_and_a_nested_one_can_be_named(module):

@@ -305,3 +305,23 @@ def test_an_interrupt_leaves_no_part_of_a_file(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "report.md", "one")
     assert os.listdir(tmp_path) == []
+
+
+def test_the_picture_in_markdown_crosses_the_line_of_the_claim_if_refuted():
+    lines = REPORT.markdown().split("```text\n")[1].split("\n```")[0].splitlines()
+    bars = [line.split(" ", 1)[1].split("│") for line in lines[:-1]]
+    assert [line.split()[0] for line in lines[:-1]] == ["1000", "2000", "4000"]
+    assert len({len(left) for left, _ in bars}) == 1
+    assert [right != "" for _, right in bars] == [False, True, True]
+    assert bars[0][0].count("█") == 28  # of 32, for 0.9 of the claimed 1
+    assert len(bars[1][1]) < len(bars[2][1])
+    assert lines[-1].endswith("└ claimed ε = 1")
+
+
+@pytest.mark.parametrize("certified", [0.0, 0.999_999, 1.0])
+def test_no_bar_in_markdown_crosses_the_claim_without_a_refutation(certified):
+    curve = Curve(((1000, 0.0), (4000, certified)), "From somewhere.")
+    page = AuditReport(outcome(certified), curve=curve).markdown()
+    bars = [line for line in page.splitlines() if "│" in line]
+    assert len(bars) == 2
+    assert all(line.endswith("│") for line in bars)
