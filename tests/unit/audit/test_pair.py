@@ -334,7 +334,5 @@ def test_several_scores_are_tried_together():
         subject, Claim.pure(1), trials=4000, seed=1, score=("bits", np.abs)
     )
     assert found.verdict == "not refuted"
-    with pytest.raises(
-        ValueError, match="score must be 'learned', 'bits'"
-    ):
+    with pytest.raises(ValueError, match="score must be 'learned', 'bits'"):
         audit_pair(subject, Claim.pure(1), trials=4000, seed=1, score=("bits", "else"))
