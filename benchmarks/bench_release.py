@@ -26,8 +26,8 @@ ROUNDS, LARGE = 3, 5 * 10**7
 """So many turns each; from LARGE rows on, one."""
 
 MEMORY_MB = 10_000
-"""What hand-written SQL may use; a release takes 3000 MB at most by itself, with which
-the window function of hand-written bounding does not get through 10^8 rows."""
+"""What hand-written SQL may use, and as much on the disk; a release takes 3000 MB. The
+window function of hand-written bounding does not get through 10^8 rows with it."""
 
 BOUNDS = {"tight": 50, "loose": 200}
 """With 100 rows a person on average, tight ranks all rows and loose a quarter."""
@@ -83,6 +83,7 @@ import duckdb
 link = duckdb.connect("visits.duckdb", read_only=True)
 link.execute("SET memory_limit = '{memory}MB'")
 link.execute("SET temp_directory = 'spill'")
+link.execute("SET max_temp_directory_size = '10GB'")
 link.execute("SET preserve_insertion_order = false")
 for query in '''{queries}'''.split(";"):
     if query.strip():
@@ -130,11 +131,10 @@ release.load("peer.toml").run(ledger="{ledger}", output="{ledger}.out")
 """
 
 PIPELINE = """
-import pandas as pd
 import pipeline_dp as pdp
-table = pd.read_parquet("visits.parquet", columns=["person", "hour", "steps"])
-table = table[table.steps > 0]
-rows = list(zip(table.person.tolist(), table.hour.tolist()))
+import polars as pl
+table = pl.scan_parquet("visits.parquet").filter(pl.col("steps") > 0)
+rows = table.select("person", "hour").collect().rows()
 accountant = pdp.NaiveBudgetAccountant(total_epsilon=1, total_delta=1e-9)
 engine = pdp.DPEngine(accountant, pdp.LocalBackend())
 parameters = pdp.AggregateParams(
@@ -177,35 +177,44 @@ def _generate(folder: Path, rows: int, *, parquet: bool = False) -> None:
             link.execute(f"COPY visits TO '{target}' (FORMAT parquet)")
 
 
-def _bound(folder: Path, bound: int, *, turns: int) -> dict[str, float]:
+def _bound(folder: Path, bound: int, *, turns: int) -> dict[str, Any]:
     """Let the release, SQL with bounding and SQL without it take turns."""
     (folder / f"release-{bound}.toml").write_text(RELEASE.format(bound=bound))
     bounding = BOUNDED.format(bound=bound) + ";" + QUERIES.format(table="bounded")
     scripts = {
         "release": OURS,
-        "sql_bounded": SQL.replace("{queries}", bounding),
         "sql_plain": SQL.replace("{queries}", QUERIES.format(table="visits")),
+        "sql_bounded": SQL.replace("{queries}", bounding),
     }
-    found: dict[str, list[list[float]]] = {name: [] for name in scripts}
-    for turn in range(turns):
-        for name, script in scripts.items():
+    result: dict[str, Any] = {}
+    for name, script in scripts.items():
+        result[name] = []
+        for turn in range(turns):
             ledger = f"ledger-{bound}-{turn}"
             work = script.format(bound=bound, ledger=ledger, memory=MEMORY_MB)
-            found[name].append(_timed(folder, work))
-            print(bound, name, found[name][-1], file=sys.stderr, flush=True)
-    seconds, work = (
-        {name: statistics.median(t[at] for t in ts) for name, ts in found.items()}
-        for at in (0, 2)
-    )
-    return {
-        **{f"{name}_s": value for name, value in seconds.items()},
-        **{f"{name}_processor_s": value for name, value in work.items()},
-        "release_over_sql_bounded": seconds["release"] / seconds["sql_bounded"],
-        "release_over_sql_plain": seconds["release"] / seconds["sql_plain"],
-        "release_over_sql_bounded_processor": work["release"] / work["sql_bounded"],
-        "release_peak_mb": max(t[1] for t in found["release"]),
-        "sql_bounded_peak_mb": max(t[1] for t in found["sql_bounded"]),
-    }
+            try:
+                result[name].append(_timed(folder, work))
+            except RuntimeError as fault:
+                result[f"{name}_failed"] = str(fault).partition("Error: ")[2][:80]
+            print(bound, name, result[name][-1:], file=sys.stderr, flush=True)
+    return _ratios({name: runs for name, runs in result.items() if runs})
+
+
+def _ratios(result: dict[str, Any]) -> dict[str, Any]:
+    """Return medians of seconds, memory and processor time, and the ratios."""
+    shown: dict[str, Any] = {}
+    for name, runs in result.items():
+        if isinstance(runs, str):
+            shown[name] = runs
+            continue
+        for at, unit in enumerate(("s", "peak_mb", "processor_s")):
+            shown[f"{name}_{unit}"] = statistics.median(run[at] for run in runs)
+    for name in ("sql_plain", "sql_bounded"):
+        for unit in ("s", "processor_s"):
+            if f"{name}_{unit}" in shown:
+                ratio = shown[f"release_{unit}"] / shown[f"{name}_{unit}"]
+                shown[f"release_over_{name}_{unit}"] = ratio
+    return shown
 
 
 def _timed(folder: Path, work: str, python: str = sys.executable) -> list[float]:
@@ -239,6 +248,7 @@ def peers(python: str, rows: int = PEER_ROWS) -> dict[str, Any]:
                 result[peer] = str(fault).strip().splitlines()[-1]
                 continue
             result |= {f"{peer}_s": seconds, f"{peer}_peak_mb": peak}
+            print(peer, seconds, peak, file=sys.stderr, flush=True)
             result[f"{peer}_over_undertow"] = seconds / ours[0]
     return result
 

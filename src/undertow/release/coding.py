@@ -58,7 +58,9 @@ def code(column: Any, value: Value) -> Any:
         return _integer_code(column.cast("int64"), value)
     if kind.is_floating():
         return _float_code(column.cast("float64"), value)
-    if kind.is_decimal() or kind.is_uint64():
+    if kind.is_uint64():
+        return _decimal_code(column.cast("decimal(20, 0)"), value)
+    if kind.is_decimal():
         return _decimal_code(column, value)
     raise PlanError(
         f"column {value.column!r} must hold numbers, got {kind}; state the types of a "

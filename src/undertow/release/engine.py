@@ -13,7 +13,12 @@ from undertow.release._extras import load
 from undertow.release.aggregate import Rows, aggregate
 from undertow.release.bounding import keep_first, window_start
 from undertow.release.document_errors import nearest
-from undertow.release.engine_sql import epoch_us, moment, naive_utc
+from undertow.release.engine_sql import (
+    epoch_us,
+    moment,
+    naive_utc,
+    whole_microseconds,
+)
 from undertow.release.expression import Expression
 from undertow.release.expression_ibis import to_ibis
 from undertow.release.expression_kinds import Kind
@@ -166,7 +171,7 @@ class _Run:
         chosen = {name: table[name] for name in used}
         for name, column in chosen.items():
             if column.type().is_timestamp():
-                chosen[name] = naive_utc(column, backend)
+                chosen[name] = whole_microseconds(naive_utc(column, backend), backend)
         return table.select(**chosen) if chosen else table
 
     def _windowed(self, table: Any) -> Any:

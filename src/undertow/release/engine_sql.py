@@ -24,6 +24,7 @@ __all__ = [
     "naive_utc",
     "numbers_of_text",
     "truth",
+    "whole_microseconds",
     "wide",
 ]
 
@@ -115,6 +116,13 @@ def epoch_us(column: Any, backend: Backend) -> Any:
         return _builtin("unix_micros", "int64")(column.cast("timestamp('UTC')"))
     seconds = column.epoch_seconds().cast("decimal(38, 6)")
     return (seconds * 1_000_000).cast("int64")
+
+
+def whole_microseconds(time: Any, backend: Backend) -> Any:
+    """Return a time rounded down to microseconds, the finest that all engines have."""
+    if backend != "duckdb" or time.type().scale != 9:
+        return time
+    return _builtin("make_timestamp", "timestamp")(epoch_us(time, backend))
 
 
 def moment(epoch: int, *, zone: bool) -> Any:

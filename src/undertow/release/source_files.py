@@ -35,7 +35,7 @@ _ENDINGS = {
     ".sqlite3": "sqlite",
 }
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
-_NAME = "undertow_source"
+_NAME, _HEADS = "undertow_source", "undertow_heads"
 _MOST_MB = 3000
 _MOST_FILES = 100_000
 _TYPES = {
@@ -274,15 +274,20 @@ def _check_unpacked(path: Path, limits: Limits) -> None:
 
 def _open_csv(connection: Any, files: list[str], *, types: Mapping[str, str]) -> Any:
     """Read text, and cast what has a stated type; nothing is guessed from the rows."""
+    fixed = {
+        "header": True,
+        "delim": ",",
+        "quote": '"',
+        "escape": '"',
+        "comment": "",
+        "skip": 0,
+        "union_by_name": False,
+    }
+    # The names come from the first line; then nothing is left to be guessed.
+    heads = connection.read_csv(files, table_name=_HEADS, all_varchar=True, **fixed)
+    columns = dict.fromkeys(heads.columns, "VARCHAR")
     table = connection.read_csv(
-        files,
-        table_name=_NAME,
-        all_varchar=True,
-        header=True,
-        delim=",",
-        quote='"',
-        escape='"',
-        union_by_name=False,
+        files, table_name=_NAME, auto_detect=False, columns=columns, **fixed
     )
     unknown = sorted(set(types) - set(table.columns))
     if unknown:

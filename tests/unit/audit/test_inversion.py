@@ -154,3 +154,17 @@ def test_bad_arguments_are_refused():
         estimate_level("grr", 0, 0, categories=3)
     with pytest.raises(ValueError, match="confidence must be in"):
         estimate_level("grr", 1, 10, categories=3, confidence=1.0)
+
+
+def test_optimised_hashing_with_two_buckets_is_still_optimised_hashing():
+    from undertow.audit.protocol_level import estimate_protocol_level
+    from undertow.mechanisms.local import BinaryHashing, OptimizedHashing
+
+    few = OptimizedHashing(100, 0.5)
+    assert few.buckets == 2
+    found = estimate_protocol_level(few, 1500, 100_000)
+    assert found is not None
+    assert found.family == "olh"
+    assert (
+        estimate_protocol_level(BinaryHashing(100, 0.5), 1500, 100_000).family == "blh"
+    )

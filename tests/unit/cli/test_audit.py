@@ -17,7 +17,7 @@ import typer.main
 
 from support.command import invoke, run
 from undertow._version import __version__
-from undertow.audit import Claim, audit_local, odds_epsilon
+from undertow.audit import Claim, audit_local, success_epsilon
 from undertow.audit.faults import FAULTS
 from undertow.cli.audit import audit
 from undertow.cli.audit_inputs import PROTOCOLS
@@ -330,8 +330,9 @@ def test_a_curve_from_counts_ends_at_the_certificate_and_doubles():
     # An independent route: the counts of one look, certified directly.
     trials_then, certified_then = curve.points[1]
     (look,) = [c for c in found.looks if int(c["trials"][0]) == trials_then]
-    _, other, own, _ = look["pooled"].tolist()
-    assert certified_then == odds_epsilon(own, other, confidence=0.99).value
+    (right,) = look["successes"].tolist()
+    direct = success_epsilon(right, trials_then, 4, confidence=0.99)
+    assert certified_then == direct.value
 
 
 def test_the_bar_shows_the_estimate_on_a_terminal_only(monkeypatch, capsys):

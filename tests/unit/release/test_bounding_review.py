@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from undertow.errors import EngineError, PlanError
 from undertow.release.bounding import keep_first
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job
+from undertow.release.job import Bounding, Grid, Job, Value
 from undertow.release.source import open_source
 
 
@@ -178,3 +180,34 @@ def test_columns_of_a_csv_file_are_text_unless_a_type_is_stated(tmp_path):
     assert found.measures["rows"].tolist() == [1]
     with pytest.raises(PlanError, match=r"source\.types must name columns"):
         open_source(str(path), types={"m": "int"})
+
+
+def test_parts_of_nanosecond_times_are_read():
+    stamps = np.array(["2026-02-01T00:30:00.000000001"], dtype="datetime64[ns]")
+    table = pd.DataFrame({"person": [1], "ts": stamps})
+    job = Job(
+        "c", ("rows",), where=parse_expression("year(ts) = 2026 and month(ts) = 2")
+    )
+    with open_source(table) as source:
+        [answer] = run_jobs(source, [job], bounding=Bounding("person", 1))
+    assert answer.measures["rows"].tolist() == [1]
+
+
+def test_unsigned_numbers_are_added_up():
+    table = pa.table({"n": pa.array([0, 5, 2**64 - 1], type=pa.uint64())})
+    value = Value("n", Fraction(0), Fraction(10), 0)
+    with open_source(table) as source:
+        [answer] = run_jobs(source, [Job("s", ("sum",), value=value)])
+    assert answer.measures["sum"].tolist() == [15]
+
+
+def test_lines_of_a_csv_file_are_no_comments(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [f"{k},1\n" for k in range(20)] + [f"#{k},1\n" for k in range(20)]
+    for more, expected in (([], 40), (["anna,1\n"], 41)):
+        path.write_text("person,v\n" + "".join(rows + more))
+        with open_source(str(path)) as source:
+            [answer] = run_jobs(
+                source, [Job("c", ("rows",))], bounding=Bounding("person", 1)
+            )
+        assert answer.measures["rows"].tolist() == [expected]
