@@ -18,6 +18,8 @@ NAMES = (
     "bench_scalar",
     "bench_risk",
     "bench_audit",
+    "bench_ledger",
+    "bench_release",
 )
 
 

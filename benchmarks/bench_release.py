@@ -186,10 +186,9 @@ def _bound(folder: Path, bound: int, *, turns: int) -> dict[str, Any]:
         "sql_plain": SQL.replace("{queries}", QUERIES.format(table="visits")),
         "sql_bounded": SQL.replace("{queries}", bounding),
     }
-    result: dict[str, Any] = {}
-    for name, script in scripts.items():
-        result[name] = []
-        for turn in range(turns):
+    result: dict[str, Any] = {name: [] for name in scripts}
+    for turn in range(turns):
+        for name, script in scripts.items():
             ledger = f"ledger-{bound}-{turn}"
             work = script.format(bound=bound, ledger=ledger, memory=MEMORY_MB)
             try:

@@ -55,8 +55,10 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
             "a file, or the address of a PostgreSQL ledger."
         )
     # Aliases of one file find one ledger.
-    file = document.path(table.partition("#")[0]).resolve()
-    return str(file.with_suffix(".ledger"))
+    file = document.path(table.partition("#")[0])
+    while any(mark in file.name for mark in "*?["):  # a pattern: its folder
+        file = file.parent
+    return str(file.resolve().with_suffix(".ledger"))
 
 
 def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,13 +18,17 @@ from undertow.audit.faults import (
 from undertow.studies.audit_common import (
     EPSILON_LABEL,
     ESTIMATE_LABEL,
+    LDP_AUDITOR,
     REPEATS,
     UNIVERSES,
     Audited,
+    Repeats,
     Target,
     audit_result,
     audited,
+    baseline_curves,
     certified,
+    expected_baseline,
     line,
     markers,
     trials_of,
@@ -81,15 +86,23 @@ def _run(
         ]
         panel = _panel(f"{city}, {m} nodes", found[city], broken, trials=trials)
         panels.append(panel)
-        repeats[panel.name, f"{_AUDIT}, measured"] = {
-            a.target.epsilon: a.audit for a in found[city]
-        }
-    checks = [*claims(found), _reports(broken, levels, inputs, rng)]
+        for label, points in _repeated(found[city]).items():
+            repeats[panel.name, f"{label}, measured"] = points
+    checks = [*claims(found), *_baseline_claims(found)]
+    checks.append(_reports(broken, levels, inputs, rng))
     words = (
         "none needed, only the number of nodes; simulated: five audits a point, right "
         "guesses drawn from their exact law, and fewer reports from the broken code"
     )
     return audit_result(study, panels, checks, repeats=repeats, data=words)
+
+
+def _repeated(found: list[Audited]) -> dict[str, dict[float, Repeats]]:
+    """Return the repeated results of both audits, by level."""
+    return {
+        _AUDIT: {a.target.epsilon: a.audit for a in found},
+        LDP_AUDITOR: {a.target.epsilon: a.baseline for a in found},
+    }
 
 
 def _panel(name: str, found: list[Audited], broken: Broken, *, trials: int) -> Panel:
@@ -98,7 +111,8 @@ def _panel(name: str, found: list[Audited], broken: Broken, *, trials: int) -> P
     curves = [
         Curve("claimed", levels, levels, kind="baseline"),
         line(_AUDIT, targets, lambda target: target.population),
-        markers(_AUDIT, {a.target.epsilon: a.audit for a in found}),
+        markers(_AUDIT, _repeated(found)[_AUDIT]),
+        *baseline_curves(LDP_AUDITOR, found, trials=trials),
         line(_CERTIFIED, targets, partial(certified, trials=trials)),
     ]
     if targets[0].label == "whole-domain-lie":
@@ -118,12 +132,12 @@ def _panel(name: str, found: list[Audited], broken: Broken, *, trials: int) -> P
 def _positive(curve: Curve) -> Curve:
     """Leave a gap where there is nothing to draw on a logarithmic axis."""
     shown = tuple(y if y > 0 else math.nan for y in curve.y)
-    return Curve(curve.label, curve.x, shown, kind=curve.kind)
+    return replace(curve, y=shown)
 
 
 def _excess(curve: Curve) -> Curve:
     above = tuple(y - x for x, y in zip(curve.x, curve.y, strict=True))
-    return Curve(curve.label, curve.x, above, kind=curve.kind)
+    return replace(curve, y=above)
 
 
 def _reports(
@@ -144,6 +158,26 @@ def _alarms(city: str, broken: Broken, levels: tuple[float, ...]) -> list[float]
     m = UNIVERSES[city]
     targets = [fault_target(broken(m, e), m, e) for e in levels]
     return [t.epsilon for t in targets if certified(t, trials=_MILLION) > t.epsilon]
+
+
+def _baseline_claims(found: Found) -> list[Check]:
+    """Return the levels at which LDP-Auditor, on average, is above the claim."""
+    checks = []
+    for city, audits in found.items():
+        targets = [a.target for a in audits]
+        means = {t.epsilon: expected_baseline(t, trials=_MILLION) for t in targets}
+        first = min(means)
+        checks.append(
+            Check(
+                f"levels at which {LDP_AUDITOR} is above ε on average, {city}",
+                None,
+                _listed([e for e, mean in means.items() if mean > e]),
+                "match",
+                f"{means[first]:.4f} at ε = {first:g}; a million trials on each of two "
+                "nodes, 99 %",
+            )
+        )
+    return checks
 
 
 def _listed(levels: list[float]) -> str:

@@ -424,3 +424,13 @@ def test_distinct_units_of_rows_that_count_by_themselves_are_refused():
     release["queries"][0]["select"] = "count_distinct"
     with pytest.raises(PlanError, match=r"must be count where source\.per"):
         from_table(VISITS, release)
+
+
+@pytest.mark.parametrize("table", ["visits/*.parquet", "visits/*/part?.parquet"])
+def test_a_pattern_has_the_ledger_of_its_folder(table, tmp_path):
+    from undertow.release.document import read_release
+    from undertow.release.ledger_place import ledger_address
+
+    path = tmp_path / "visits.toml"
+    path.write_text(RELEASE.replace("visits.csv", table))
+    assert ledger_address(read_release(path)) == str(tmp_path / "visits.ledger")

@@ -261,3 +261,49 @@ def test_a_logarithmic_axis_has_gaps_where_nothing_is_certified():
     shown = _positive(Curve("certified", (1.0, 2.0), (0.0, 1.0)))
     assert math.isnan(shown.y[0])
     assert shown.y[1] == 1.0
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_figure_draws_LDP_Auditor_with_its_five_repeats(name):
+    result = found(name)
+    for panel in result.panels:
+        labels = [c.label for c in panel.curves if "LDP-Auditor" in c.label]
+        drawn = [label for label in labels if label.endswith(", measured")]
+        assert drawn
+        assert {label.removesuffix(", measured") for label in drawn} < set(labels)
+    rows = [r for r in result.rows if r[1].endswith("LDP-Auditor, measured")]
+    assert all(row[5] >= 0 and row[6] == 0 for row in rows)
+
+
+@pytest.mark.parametrize("study", AUDIT_BUGS, ids=lambda study: study.name)
+def test_audits_of_broken_code_have_bars_on_every_axis(study):
+    # On a logarithmic axis, and as an excess, the deviation is that of the audit.
+    result = found(study.name)
+    deviations = {row[:2] + row[3:4]: row[5] for row in result.rows}
+    for panel in result.panels:
+        for curve in (c for c in panel.curves if c.kind == "measured"):
+            known = [deviations[panel.name, curve.label, x] for x in curve.x]
+            assert curve.spread == pytest.approx(known, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [
+        ("sauer-figure-10.6", "1"),
+        ("sauer-figure-10.7", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"),
+        ("sauer-figure-10.8", "none"),
+        ("sauer-figure-10.9", "none"),
+    ],
+)
+def test_where_LDP_Auditor_finds_the_bugs_in_Porto(name, levels):
+    quantity = "levels at which LDP-Auditor is above ε on average, Porto"
+    (check,) = (c for c in found(name).checks if c.quantity == quantity)
+    assert (check.ours, check.status) == (levels, "match")
+
+
+def test_LDP_Auditor_is_drawn_as_an_excess_too():
+    panel = found("sauer-figure-10.6").panels[0]
+    curve = next(c for c in panel.curves if c.label == "LDP-Auditor")
+    target = fault_target(whole_domain_lie(3052, 12.0), 3052, 12.0)
+    expected = expected_baseline(target, trials=60_000)
+    assert curve.y[-1] == pytest.approx(expected - 12.0, abs=1e-9)

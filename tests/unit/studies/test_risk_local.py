@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from undertow.cli.study_data import study_data
+from undertow.mechanisms.local import GeneralizedResponse
 from undertow.studies import Inputs, StudyResult
 from undertow.studies.risk_local import _GRID, FIGURE_5_7, _Point
 
@@ -43,7 +44,7 @@ GEOLIFE = {
 
 @cache
 def found(seed: int = 0) -> StudyResult:
-    return FIGURE_5_7.run(Inputs(study_data(FIGURE_5_7, None), runs=40, seed=seed))
+    return FIGURE_5_7.run(Inputs(study_data(FIGURE_5_7, None), runs=8, seed=seed))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,8 @@ def test_AT_7_the_lines_have_their_values(panel, table):
     ("panel", "table"), [(0, PORTO), (1, GEOLIFE)], ids=["porto", "geolife"]
 )
 def test_AT_7_the_markers_of_randomised_response_lie_on_the_line(panel, table):
-    # 40 000 reports a point; false alarm below 1e-4 at four standard errors.
+    # Five repeats of 8 000 reports a point; false alarm below 1e-4 at four standard
+    # errors.
     curve = next(c for c in found().panels[panel].curves if c.label == "GRR, measured")
     for epsilon, measured in zip(curve.x, curve.y, strict=True):
         value = table[int(epsilon)][0]
@@ -102,11 +104,38 @@ def test_the_statements_of_the_figure_come_out():
 
 
 def test_too_many_right_guesses_are_called_different():
-    good = _Point(1.0, 10_000, 1000, 0.1, 100)
+    good = _Point(1.0, 5_000, (490, 510), 0.1, 100)
     assert good.likely
-    assert not _Point(1.0, 10_000, 1200, 0.1, 100).likely
-    assert not _Point(1.0, 10_000, 800, 0.1, 100).likely
-    assert good.advantage == pytest.approx(0.09)
+    assert not _Point(1.0, 5_000, (600, 600), 0.1, 100).likely
+    assert not _Point(1.0, 5_000, (400, 400), 0.1, 100).likely
+    assert good.advantages.mean == pytest.approx(0.09)
+    assert good.advantages.deviation == pytest.approx(0.004 / np.sqrt(2))
+
+
+def test_every_marker_is_the_mean_of_five_repeats_with_their_deviation():
+    result = found()
+    assert result.header[-2:] == ("deviation", "undefined")
+    spread = {row[1:4:2]: row[5] for row in result.rows if row[0].startswith("Porto")}
+    curves = result.panels[0].curves
+    for curve in (c for c in curves if c.kind == "measured"):
+        assert len(curve.spread) == len(curve.x) == 11
+        for x, deviation in zip(curve.x, curve.spread, strict=True):
+            assert spread[curve.label, x] == deviation
+    assert spread["GRR", _GRID[0]] == ""
+    assert "5 repeats a point" in result.data
+
+
+@pytest.mark.statistical
+def test_the_repeats_scatter_as_independent_counts_do():
+    # Four degrees of freedom a level: the sum over 22 is chi-square with 88, outside
+    # (30, 180) with probability below 1e-7.
+    points = []
+    for panel, size in zip(found().panels, (3052, 5356), strict=True):
+        curve = next(c for c in panel.curves if c.label == "GRR, measured")
+        for e, deviation in zip(curve.x, curve.spread, strict=True):
+            s = GeneralizedResponse(size, e).attack_success()
+            points.append(4 * deviation**2 * 8_000 / (s * (1 - s)))
+    assert 30 < sum(points) < 180
 
 
 def test_the_seed_decides_the_markers():
