@@ -6,9 +6,9 @@ from typing import Any, SupportsIndex
 
 from undertow.audit.inversion import Inversion, estimate_level
 from undertow.mechanisms.local import (
-    BinaryHashing,
     GeneralizedResponse,
     LocalHashing,
+    OptimizedHashing,
     OptimizedUnary,
     SubsetSelection,
     SummationHistogram,
@@ -81,7 +81,7 @@ def _family_of(protocol: Any) -> tuple[str, int | None] | None:
         rule = subset_size(protocol.categories, float(protocol.epsilon))
         return "ss", None if protocol.subset == rule else protocol.subset
     if isinstance(protocol, LocalHashing):
-        if isinstance(protocol, BinaryHashing):
+        if protocol.buckets == 2 and not isinstance(protocol, OptimizedHashing):
             return "blh", None
         rule = hash_buckets(float(protocol.epsilon))
         return "olh", None if protocol.buckets == rule else protocol.buckets
