@@ -15,6 +15,7 @@ if find_spec("ibis") is None:
         "unit/cli/test_ledger*.py",
         "unit/cli/test_release*.py",
         "unit/ledger/*",
+        "unit/plotting/test_release*.py",
         "unit/release/*",
         "unit/report/test_release*.py",
     ]

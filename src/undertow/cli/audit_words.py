@@ -119,4 +119,5 @@ def _shown(name: str, value: Any) -> str:
         return "@" + _shown(name, Path(text[1:]))
     if name in _PRIVATE and text not in _WORDS:
         return _HIDDEN
-    return text
+    # Older parsers hand paths over as text.
+    return Path(text).name if Path(text).is_absolute() else text

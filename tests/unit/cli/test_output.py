@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from importlib import resources
+from importlib.util import find_spec
 
 import pytest
 import typer
@@ -85,7 +86,10 @@ def test_faults_outside_a_command_keep_the_contract(fault, status, monkeypatch):
     assert stopped.value.code == status
 
 
-@pytest.mark.parametrize("command", ["compose", "schema", "demo"])
+WITH_EXTRA = ["demo"] if find_spec("ibis") else []
+
+
+@pytest.mark.parametrize("command", ["compose", "schema", *WITH_EXTRA])
 def test_the_example_in_every_help_runs(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     hourly = resources.files("undertow.cli") / "plans" / "hourly.toml"
