@@ -156,6 +156,23 @@ def figure(*, shares: tuple[int, int, int] = (PLAIN_SHARE, REPORT_SHARE, 1)) -> 
     return found | {"total_seconds": total}
 
 
+def reports_seconds_two_workers(share: int) -> float:
+    """Time the audit of sampled reports by the clock, on two processes, scaled."""
+    from joblib import Parallel, delayed
+
+    trials = TRIALS // share * REPEATS
+    jobs = [
+        delayed(reports_right)(name, kind(CATEGORIES, level), trials)
+        for name, kind in PROTOCOLS.items()
+        for level in LEVELS
+    ]
+    with Parallel(n_jobs=2) as pool:
+        pool(jobs[:2])  # start the processes
+        start = clock()
+        pool(jobs)
+        return (clock() - start) * share
+
+
 def memory_megabytes() -> float:
     """Return the most memory that audits of reports hold, in a process of their own."""
     call = [sys.executable, os.path.abspath(__file__), "--memory"]
@@ -200,8 +217,12 @@ def certificates() -> dict[str, Any]:
 def run() -> dict[str, Any]:
     """Measure the figure, its memory, and the certificates."""
     peak = memory_megabytes()
+    found = figure()
+    spread = reports_seconds_two_workers(REPORT_SHARE)
+    found["reports_two_workers_seconds"] = spread
+    found["ratio_reports_two_workers"] = found["total_seconds"]["plain"] / spread
     return {
-        "figure_5_8": figure(),
+        "figure_5_8": found,
         "memory_megabytes": peak,
         "memory_within_limit": peak < MEMORY_LIMIT_MB,
         "certificates": certificates(),
