@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from undertow.release._extras import load as _load
-
-# Asked for first, so that a missing extra is one sentence and not a traceback.
-for _name in ("pydantic", "ibis", "pyarrow", "sqlalchemy"):
-    _load(_name)
-
-from undertow.release.answer import QueryAnswer  # noqa: E402
-from undertow.release.document import (  # noqa: E402
+from undertow.release import _required as _required
+from undertow.release.answer import QueryAnswer
+from undertow.release.document import (
     ReleaseDocument,
     read_release,
     release_from_mapping,
     release_schema,
 )
-from undertow.release.job import (  # noqa: E402
+from undertow.release.job import (
     Aggregates,
     Bounding,
     Grid,
@@ -23,11 +18,11 @@ from undertow.release.job import (  # noqa: E402
     Slice,
     Value,
 )
-from undertow.release.plan import ReleasePlan, plan_release  # noqa: E402
-from undertow.release.query_plan import QueryPlan  # noqa: E402
-from undertow.release.release_file import ReleaseFile, from_table, load  # noqa: E402
-from undertow.release.run import ReleaseRun, run_release  # noqa: E402
-from undertow.release.source import Source, open_source  # noqa: E402
+from undertow.release.plan import ReleasePlan, plan_release
+from undertow.release.query_plan import QueryPlan
+from undertow.release.release_file import ReleaseFile, from_table, load
+from undertow.release.run import ReleaseRun, run_release
+from undertow.release.source import Source, open_source
 
 __all__ = [
     "Aggregates",

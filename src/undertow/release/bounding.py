@@ -113,6 +113,7 @@ def _least() -> Any:
     """Return DuckDB's aggregate of the n least values."""
     dt = load("ibis.expr.datatypes")
 
+    # Ibis reads the types off the annotations; an argument without one may be of any.
     def least(value, number):  # type: ignore[no-untyped-def]
         ...
 

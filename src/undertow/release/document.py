@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from undertow._text_file import LARGEST_FILE, read_text_file
 from undertow.errors import PlanError
 from undertow.release.document_errors import Fault, masked, refused
 from undertow.release.document_fields import Formula, Name, Part
@@ -40,7 +41,6 @@ __all__ = [
     "release_schema",
 ]
 
-LARGEST_FILE = 16 * 2**20
 TIME_COLUMNS = ("date", "hour", "minute", "month", "weekday", "year")
 """Names that stand for parts of the time column where the table has no such column."""
 
@@ -246,7 +246,7 @@ def read_release(path: str | Path) -> ReleaseDocument:
     """
     file = Path(path)
     try:
-        mapping = tomllib.loads(_text(file))
+        mapping = tomllib.loads(read_text_file(file, kind="release"))
     except RecursionError:
         raise PlanError(f"{file} must be a TOML file, got too deep nesting.") from None
     except PlanError:
@@ -269,30 +269,3 @@ def release_schema() -> dict[str, Any]:
     schema["required"] = ["source", *schema["required"]]
     schema["description"] = "A release file: the table, the promise and the queries."
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise PlanError(f"{path} must be a release file, got no such file.") from None
-    except IsADirectoryError:
-        raise PlanError(f"{path} must be a release file, got a folder.") from None
-    except OSError as fault:
-        raise PlanError(
-            f"{path} must be a readable file, got {fault.strerror}."
-        ) from None
-    except ValueError:
-        raise PlanError("path must be a file name, got one with NUL.") from None
-    if len(content) > LARGEST_FILE:
-        raise PlanError(
-            f"{path} must be a release file of at most {LARGEST_FILE // 2**20} MiB, "
-            "got a larger file."
-        )
-    if b"\0" in content:
-        raise PlanError(f"{path} must be a TOML text file, got binary content.")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError:
-        raise PlanError(f"{path} must be UTF-8 text, got other bytes.") from None

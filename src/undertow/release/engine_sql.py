@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from undertow.errors import PlanError
 from undertow.release._extras import load
@@ -52,7 +52,7 @@ def backend_of(table: Any) -> Backend:
             f"table must live on DuckDB, PostgreSQL or Spark, got {name}; "
             "write it to Parquet first."
         )
-    return name  # type: ignore[no-any-return]
+    return cast(Backend, name)
 
 
 @cache
@@ -60,6 +60,7 @@ def _builtin(name: str, result: str) -> Any:
     """Return the engine's own function `name` of any arguments."""
     dt = load("ibis.expr.datatypes")
 
+    # Ibis reads the types off the annotations; an argument without one may be of any.
     def one(a):  # type: ignore[no-untyped-def]
         ...
 
