@@ -155,16 +155,26 @@ def _below_limits(
     """Keep the rows up to the last place kept in their group."""
     above = table if heavy is None else table.semi_join(heavy, list(within))
     limits = source.kept(_limits(above, most, within, order(above)[0]))
-    placed = table.mutate(**{_PLACE: order(table)[0]})
-    same = [placed[n] == limits[f"{_PLACE}{i}"] for i, n in enumerate(within)]
-    joined = placed.left_join(limits, same)
+    joined = _with_limits(table, limits, within, order, how="left")
     place, limit, tied = joined[_PLACE], joined[_LIMIT], joined[_TIED]
     clear = limit.isnull() | (place < limit) | ((place == limit) & ~tied)
     kept = joined.filter(clear).select(*table.columns)
     [found] = source.execute(limits.aggregate(tied=limits[_TIED].any())).to_pylist()
     if not found["tied"]:
         return kept
-    alike = joined.filter(tied & (place == limit)).select(*table.columns, _SLOTS)
+    # Read again for the few tied groups: as one part of two readers of the join it
+    # would be held in memory whole.
+    few = _with_limits(table, limits.filter(limits[_TIED]), within, order, how="inner")
+    alike = few.filter(few[_PLACE] == few[_LIMIT]).select(*table.columns, _SLOTS)
     ties = order(alike)[1:] or [alike[_SLOTS]]
     last = _numbered(alike, None, within, ties).select(*table.columns)
     return kept.union(last, distinct=False)
+
+
+def _with_limits(
+    table: Any, limits: Any, within: Sequence[str], order: Order, *, how: str
+) -> Any:
+    """Return the rows with their places and the limits of their groups."""
+    placed = table.mutate(**{_PLACE: order(table)[0]})
+    same = [placed[n] == limits[f"{_PLACE}{i}"] for i, n in enumerate(within)]
+    return placed.join(limits, same, how=how)

@@ -32,8 +32,8 @@ def present(column: Any) -> Any:
     if column.type().is_floating():
         return column.notnull() & ~column.isnan()
     if column.type().is_decimal() and column.type().scale is None:
-        # A numeric of PostgreSQL without scale may hold NaN.
-        return column.notnull() & ~column.cast("float64").isnan()
+        # A numeric of PostgreSQL without scale may hold NaN, and be too large to cast.
+        return column.notnull() & (column.cast("string") != ibis.literal("NaN"))
     return column.notnull()
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "among",
     "backend_of",
     "double",
+    "epoch_days",
     "epoch_us",
     "moment",
     "naive_utc",
@@ -36,6 +37,9 @@ Backend = Literal["duckdb", "postgres", "pyspark"]
 BACKENDS = ("duckdb", "postgres", "pyspark")
 _FEW_KEYS = 200
 _EPOCH = datetime(1970, 1, 1)
+_FIRST, _LAST = datetime.min, datetime.max
+_DAYS = date.min, date.max
+_NANOSECONDS = datetime(1678, 1, 1), datetime(2262, 1, 1)  # what 64 bits hold
 
 
 def backend_of(table: Any) -> Backend:
@@ -105,7 +109,11 @@ def naive_utc(column: Any, backend: Backend) -> Any:
 
 
 def epoch_us(column: Any, backend: Backend) -> Any:
-    """Return a time without zone as microseconds since 1970 in UTC, rounded down."""
+    """Return a time without zone as microseconds since 1970 in UTC, rounded down.
+
+    A time outside of the years 1 to 9999 has none.
+    """
+    column = _written(column)
     if backend == "duckdb":
         if column.type().scale == 9:  # its own function rounds to the nearest
             nanoseconds = _builtin("epoch_ns", "int64")(column)
@@ -117,6 +125,21 @@ def epoch_us(column: Any, backend: Backend) -> Any:
         return _builtin("unix_micros", "int64")(column.cast("timestamp('UTC')"))
     seconds = column.epoch_seconds().cast("decimal(38, 6)")
     return (seconds * 1_000_000).cast("int64")
+
+
+def epoch_days(column: Any) -> Any:
+    """Return a date as days since 1970; one outside of the years 1 to 9999 has none."""
+    days = _written(column).delta(ibis.date("1970-01-01"), unit="day")
+    return days.cast("int64")
+
+
+def _written(column: Any) -> Any:
+    """Return a time, missing if it cannot be written; engines fail on infinite ones."""
+    kind = column.type()
+    first, last = (_FIRST, _LAST) if kind.is_timestamp() else _DAYS
+    if kind.is_timestamp() and kind.scale == 9:
+        first, last = _NANOSECONDS
+    return column.between(first, last).ifelse(column, ibis.null(kind))
 
 
 def whole_microseconds(time: Any, backend: Backend) -> Any:

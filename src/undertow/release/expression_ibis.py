@@ -20,6 +20,7 @@ __all__ = ["column_kinds", "kind_of", "to_ibis"]
 
 # Decimals of this many digits are exact in 53 bits, and so is the power of ten.
 _EXACT_DIGITS = 15
+_MOST_DIGITS = 38
 _FIRST = datetime(1, 1, 1)
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)
 
@@ -165,14 +166,15 @@ def _number(value: float) -> Any:
 def _decimal(column: Any, dtype: Any) -> Any:
     """Read decimals in double precision, correctly rounded on every engine.
 
-    Decimals without a limit (PostgreSQL) are missing from 10^38 on and 0 below 10^-36,
-    where the conversion could fail.
+    Decimals without a limit, or of more than 38 digits (PostgreSQL), are missing from
+    10^38 on and 0 below 10^-36, where the conversion could fail.
     """
     ibis = load("ibis")
     if dtype.precision is not None and dtype.precision <= _EXACT_DIGITS:
         return column.cast("float64")
-    if dtype.precision is None:
-        most = ibis.literal(Decimal("9" * 38), "decimal(38, 0)")
+    if dtype.precision is None or dtype.precision > _MOST_DIGITS:
+        column = column.cast("decimal")
+        most = ibis.literal(Decimal("9" * _MOST_DIGITS), "decimal(38, 0)")
         least = ibis.literal(Decimal("1e-36"), "decimal(38, 37)")
         small = ibis.ifelse(column.abs() >= least, column, ibis.literal(0))
         column = ibis.ifelse(column.abs() <= most, small, ibis.null())

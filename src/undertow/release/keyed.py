@@ -29,6 +29,7 @@ from undertow.release._extras import load
 from undertow.release.engine_sql import (
     Backend,
     double,
+    epoch_days,
     epoch_us,
     numbers_of_text,
     truth,
@@ -41,6 +42,8 @@ ibis = load("ibis")
 PRIME = 2**31 - 1
 _LIMB = 2**31 - 1
 _MOST_LIMBS = 3
+_MOST = 2**63 - 1
+_SHORT_BYTES = 4
 _FLOAT_LIMIT = 2.0**42
 _FLOAT_SCALE = 2.0**20
 _DECIMAL_LIMIT = 10**11
@@ -88,8 +91,6 @@ def keyed_order(
     h = _sum([_parts(column, key, backend) for column in columns], source)
     p = _big(PRIME)
     place = (((h * b3 + b2) % p * h + b1) % p * h + b0) % p
-    # A row without a place would escape every limit; no type of column gives one.
-    place = place.fill_null(_big(0))
     return [place, *sorted(columns, key=lambda column: column.type().is_string())]
 
 
@@ -102,33 +103,48 @@ def _literals(source: Iterator[int], count: int) -> list[Any]:
 
 
 def _sum(parts: list[_Parts], source: Iterator[int]) -> Any:
-    """Return the keyed sum; a missing or very large number has a place of its own."""
-    total = _big(next(source))
-    for part in parts:
-        missing, large, *factors = _literals(source, 2 + _MOST_LIMBS)
-        terms = zip(part.limbs, factors, strict=False)
-        value = _folded(sum((limb * factor for limb, factor in terms), _big(0)))
-        if part.regular is not None:
-            value = part.regular.ifelse(value, large)
-        total = total + part.missing.ifelse(missing, value)
-    return total % _big(PRIME)
+    """Return the keyed sum; a missing or very large number has a place of its own.
 
-
-def _folded(number: Any) -> Any:
-    """Return a number below 2^33 with the same remainder, without a division.
-
-    Modulo the prime, 2^31 is 1.
+    No term is written twice: engines find what an expression repeats, but not inside of
+    the conditions here.
     """
-    return (number & _big(PRIME)) + (number >> 31)
+    total, room = _big(next(source)), _MOST - PRIME
+    remainders = []
+    for part in parts:
+        missing, large, *factors = (next(source) for _ in range(2 + _MOST_LIMBS))
+        value, most = part.weighed(factors)
+        if part.regular is not None:
+            value = part.regular.ifelse(value, _big(large))
+        value = part.missing.ifelse(_big(missing), value)
+        if most > room:
+            remainders.append(total % _big(PRIME))
+            total, room = _big(0), _MOST
+        # A row without a place would escape every limit; no type of column gives one.
+        total, room = total + value.fill_null(_big(large)), room - max(most, PRIME)
+    return sum(remainders, total) % _big(PRIME)
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Numbers of 31 bits, whether there are any, and whether they say all there is."""
+    """Numbers of 31 bits, whether there are any, and whether they say all there is.
+
+    The upper ones of a number that fits 32 bits are those of its sign, and `short`.
+    """
 
     limbs: list[Any]
     missing: Any
     regular: Any = None
+    short: bool = False
+
+    def weighed(self, factors: Sequence[int]) -> tuple[Any, int]:
+        """Return the sum of limbs times factors, and the most it can be."""
+        if self.short:
+            low, sign = self.limbs
+            upper = (_LIMB * factors[1] + 3 * factors[2]) % PRIME
+            return low * _big(factors[0]) + (sign & _big(upper)), _LIMB * PRIME
+        terms = list(zip(self.limbs, factors, strict=False))
+        value = sum((limb * _big(factor) for limb, factor in terms), _big(0))
+        return value, (min(len(terms), 2) * _LIMB + 3) * PRIME
 
 
 def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
@@ -139,8 +155,7 @@ def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
         text = column if kind.is_string() else column.cast("string")
         return _Parts(numbers_of_text(text, text_secret(key), backend), missing)
     if kind.is_date():
-        days = column.delta(ibis.date("1970-01-01"), unit="day").cast("int64")
-        # Infinite dates and times have no number; they have a place of their own.
+        days = epoch_days(column)
         return _Parts(_limbs(days)[:1], missing, days.notnull())
     if kind.is_timestamp():
         number = epoch_us(column, backend)
@@ -149,10 +164,13 @@ def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
         number, regular = _float_number(column.cast("float64"))
         return _Parts(_limbs(number), missing, regular)
     if kind.is_decimal() or kind.is_uint64():
-        number, regular = _decimal_number(column)
+        number, regular = _decimal_number(column, backend)
         return _Parts(_limbs(number), missing, regular)
     if kind.is_integer():
-        return _Parts(_limbs(column.cast("int64")), missing)
+        number = column.cast("int64")
+        if kind.nbytes <= _SHORT_BYTES and not kind.is_uint32():
+            return _Parts([number & _big(_LIMB), number >> 31], missing, short=True)
+        return _Parts(_limbs(number), missing)
     raise PlanError(
         f"column {column.get_name()!r} must hold numbers, text, times or truth values, "
         f"got {kind}; leave it out or cast it in the table."
@@ -171,12 +189,15 @@ def _float_number(column: Any) -> tuple[Any, Any]:
     return number, regular
 
 
-def _decimal_number(column: Any) -> tuple[Any, Any]:
+def _decimal_number(column: Any, backend: Backend) -> tuple[Any, Any]:
     scale = column.type().scale if column.type().is_decimal() else 0
     places = _DECIMAL_PLACES if scale is None else min(scale, _DECIMAL_PLACES)
     # Compared as doubles, which every scale can be cast to; the cast to 18 digits
     # cannot overflow then: 11 + 6 digits at most.
     regular = column.cast("float64").abs() < double(float(_DECIMAL_LIMIT))
+    if backend == "postgres":  # whose numbers may be too large for a double
+        below = column.abs() < ibis.literal(10 * _DECIMAL_LIMIT)
+        regular = below.ifelse(regular, ibis.literal(False))
     safe = regular.ifelse(column, ibis.null(column.type()))
     safe = safe.cast(f"decimal(18, {places})")
     number = (safe * ibis.literal(10**places)).cast("int64")
