@@ -39,7 +39,15 @@ ARROWS = {
     "cli": [*CORE, "studies", "datasets", "plotting", "ledger", "release", "report"],
     "__main__": ["cli"],
 }
-SHARED = {"errors", "_arrays", "_text_file", "_validate", "_numeric", "_version"}
+SHARED = {
+    "errors",
+    "_arrays",
+    "_numeric",
+    "_printable",
+    "_text_file",
+    "_validate",
+    "_version",
+}
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 # Optional libraries of the core: imported inside their functions, on request.
 OPTIONAL = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from undertow._printable import on_one_line
 from undertow.cli.ledger_inputs import (
     opened,
     read_budgets,
@@ -29,6 +30,9 @@ from undertow.cli.output import (
     working,
 )
 from undertow.errors import LedgerError
+
+if TYPE_CHECKING:
+    from undertow.ledger import BudgetLedger
 
 __all__ = ["ledger"]
 
@@ -68,7 +72,11 @@ def init(
     ] = None,
     release: Annotated[
         Path | None,
-        typer.Option(metavar="RELEASE.toml", help="Take the domain of this release."),
+        typer.Option(
+            metavar="RELEASE.toml",
+            help="Take the domain of this release; of one that counts windows, for a "
+            "ledger that takes releases of whole units as well.",
+        ),
     ] = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -100,8 +108,7 @@ def init(
             if json_output:
                 print_json(summary_record(made))
             else:
-                typer.echo(f"{made.name} holds the budget of {made.dataset}.")
-                print_budgets(made)
+                _print_terms(made)
 
 
 @ledger.command("show")
@@ -115,8 +122,7 @@ def show(address: Address, json_output: JsonOutput = False) -> None:
             print_json(summary_record(found))
             return
         states = found.states()
-        typer.echo(f"{found.name} holds the budget of {found.dataset}.")
-        print_budgets(found)
+        _print_terms(found)
         typer.echo(
             f"{sum(states.values())} charges: {states['done']} with their output, "
             f"{states['charged']} waiting for it, {states['spoiled']} closed without."
@@ -213,6 +219,12 @@ def export(
             print_json({"written": str(output), "head": record["head"]})
         else:
             typer.echo(f"{output} holds {record['head']['count']} entries.")
+
+
+def _print_terms(found: BudgetLedger) -> None:
+    words = f"{found.name} holds the budget of {found.dataset}."
+    typer.echo(on_one_line(words).encode("utf-8", "backslashreplace"))
+    print_budgets(found)
 
 
 def _write(path: Path, record: dict[str, object]) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from undertow._printable import on_one_line
 from undertow.cli.tables import shown_loss
 from undertow.composition import domain_to_document
 from undertow.privacy.exact import Exact, round_down, sqrt_down
@@ -59,7 +60,7 @@ def print_budgets(ledger: BudgetLedger) -> None:
     for state in ledger.budget_states():
         left = _floored(state.left)
         table.add_row(
-            Text(state.name),
+            Text(on_one_line(state.name)),
             shown_loss(state.budget),
             shown_loss(state.spent),
             shown_loss(left),
@@ -79,8 +80,8 @@ def print_history(entries: Sequence[Entry]) -> None:
             str(entry.number),
             f"{entry.time[:19]}{clock}",
             entry.kind,
-            Text(entry.key),
-            Text(str(said)),
+            Text(on_one_line(entry.key)),
+            Text(on_one_line(str(said))),
         )
     Console().print(table)
 

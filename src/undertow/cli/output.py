@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from undertow._printable import on_one_line
 from undertow.errors import (
     AssumptionError,
     BudgetError,
@@ -46,8 +47,7 @@ def status_of(fault: BaseException) -> int | None:
 
 def complain(fault: BaseException | str) -> None:
     """Write one sentence to standard error, on one line, control characters shown."""
-    words = " ".join(str(fault).split())
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
+    shown = on_one_line(" ".join(str(fault).split()))
     typer.echo(shown.encode("utf-8", "backslashreplace"), err=True)
 
 

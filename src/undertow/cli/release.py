@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from undertow._printable import on_one_line
 from undertow.cli.output import guarded, print_json, working
 from undertow.errors import PlanError
 
@@ -185,11 +186,11 @@ def _print_run(done: ReleaseRun, report: Path | None) -> None:
     from rich.text import Text
 
     for answer in done.answers:
-        table = Table(title=Text(answer["name"]), title_justify="left")
+        table = Table(title=Text(on_one_line(answer["name"])), title_justify="left")
         for name in answer["columns"]:
-            table.add_column(Text(name))
+            table.add_column(Text(on_one_line(name)))
         for row in answer["rows"][:_ROWS_SHOWN]:
-            table.add_row(*(Text(_shown(cell)) for cell in row))
+            table.add_row(*(Text(on_one_line(_shown(cell))) for cell in row))
         _print(table)
         left = len(answer["rows"]) - _ROWS_SHOWN
         if left > 0:

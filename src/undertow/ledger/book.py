@@ -20,6 +20,8 @@ from undertow.ledger.tally import Tally
 from undertow.ledger.terms import Limit, Terms
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import View
+from undertow.spaces.domain import Stream
+from undertow.spaces.view import Identity
 
 __all__ = ["Book"]
 
@@ -50,6 +52,7 @@ class Book:
         }
         self.head = Head(0, self._start)
         self.frame: dict[str, Any] | None = None
+        self._whole = True
 
     def follow(self, link: Connection, head: Head) -> None:
         """Read what was written since, and check how it is chained.
@@ -77,8 +80,7 @@ class Book:
                     releases = self.read(entry.body["releases"])
                 for tally in self._tallies.values():
                     tally.add(releases)
-                if self.frame is None:
-                    self.frame = entry.body.get("frame")
+                self._enter_frame(entry.body.get("frame"), releases)
             self.head = Head(entry.number, entry.hash)
         except BaseException:
             self.forget()
@@ -117,17 +119,61 @@ class Book:
             self._read[text] = plan.releases[0]
         return self._read[text]
 
-    def require_frame(self, frame: Mapping[str, Any] | None) -> None:
-        """Refuse releases whose units or times are not those of earlier charges."""
+    def require_frame(
+        self,
+        frame: Mapping[str, Any] | None,
+        releases: Sequence[Release] | None = None,
+    ) -> None:
+        """Refuse releases whose units or times are not those of earlier charges.
+
+        What times stand for may be left out by releases that see all of them, so that
+        a release of whole units goes with releases of their windows.
+
+        Parameters
+        ----------
+        frame : mapping or None
+            What users and times stand for; None states nothing.
+        releases : sequence of Release, optional
+            What is charged; without it nothing may be left out.
+
+        Raises
+        ------
+        MismatchError
+            If earlier charges state another frame.
+        """
         if frame is None or self.frame is None or dict(frame) == self.frame:
             return
-        names = sorted({*frame, *self.frame})
-        other = [n for n in names if frame.get(n) != self.frame.get(n)]
+        whole = releases is not None and self._see_all(releases)
+        lacks = {name for name in self.frame if name not in frame}
+        adds = {name for name in frame if name not in self.frame}
+        other = {n for n in {*frame} - adds if frame[n] != self.frame[n]}
+        other |= lacks - (_OF_TIMES if whole else frozenset())
+        other |= adds - (_OF_TIMES if self._whole else frozenset())
+        if not other:
+            return
         raise MismatchError(
             "the release must mean the same units and times as earlier charges, got "
-            f"another {' and '.join(other)}; use a ledger of its own, and know that "
-            "the two do not add up."
+            f"another {' and '.join(sorted(other))}; use a ledger of its own, and know "
+            "that the two do not add up."
         )
+
+    def _enter_frame(
+        self, frame: Mapping[str, Any] | None, releases: Sequence[Release]
+    ) -> None:
+        """Put what a charge states beside what earlier ones did."""
+        if frame is not None:
+            self.frame = {**(self.frame or {}), **frame}
+            self._whole = self._whole and self._see_all(releases)
+
+    def _see_all(self, releases: Sequence[Release]) -> bool:
+        """Tell whether what times stand for is nothing to some releases.
+
+        Where there is one time, a user who is not there at that time is nowhere; so
+        data at other times, which whole users have as well, would be miscounted.
+        """
+        domain = self._terms.domain
+        several = isinstance(domain, Stream) and domain.times > 1
+        return several and all(isinstance(r.view, Identity) for r in releases)
 
     def require_fit(self, releases: Sequence[Release]) -> None:
         """Refuse views that do not fit the domain, or declare a false constant."""
@@ -136,6 +182,8 @@ class Book:
         self._fitting.update(release.view for release in fresh)
 
 
+# Names of a frame that say what times are.
+_OF_TIMES = frozenset({"start", "time", "window"})
 _BROKEN = (
     "the ledger must be as it was written, got a chain that breaks at {at}; run "
     "undertow ledger verify and restore a copy."

@@ -28,7 +28,7 @@ from undertow.ledger.chain import (
 )
 from undertow.ledger.charge import Charge, charge_of
 from undertow.ledger.connection import Place, place_of
-from undertow.ledger.reader import LedgerReader
+from undertow.ledger.reader import LedgerReader, require_kept
 from undertow.ledger.record import (
     Head,
     digest,
@@ -113,13 +113,15 @@ class BudgetLedger(LedgerReader):
         Raises
         ------
         LedgerError
-            If there is a ledger already, or the place cannot be written.
+            If there is a ledger already, the place cannot be written, or would not be
+            kept.
         PlanError
             If the domain or a granularity exists as Python code only.
         """
         now = instant(datetime.now(UTC))
         terms = Terms(dataset, domain, dict(budgets), dict(models or {}), now)
         text = terms.to_text()
+        require_kept(url)
         place = place_of(url)
         with place.closed_on_fault():
             place.claim()
@@ -158,6 +160,8 @@ class BudgetLedger(LedgerReader):
             What users and times of the domain stand for outside, such as the column of
             the unit and the start and length of a window. All charges that state it
             must agree: views of different frames cannot be told apart or put together.
+            Where the stream has several times, releases that see all of it may leave
+            out ``time``, ``start`` and ``window``.
 
         Raises
         ------
@@ -185,7 +189,7 @@ class BudgetLedger(LedgerReader):
                     require_same(found["charge"], documents)
                     return charge_of(found, repeated=True)
                 after = self._fitting(link, writer.head, asked)
-                self._book.require_frame(content.get("frame"))
+                self._book.require_frame(content.get("frame"), asked)
                 content["losses"] = {k: loss_to_document(v) for k, v in after.items()}
                 entry = writer.append("charge", key, content)
             # Reached only when the transaction is committed.

@@ -31,7 +31,33 @@ from undertow.ledger.verify import Fault, faults_of
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Domain, Granularity
 
-__all__ = ["BudgetState", "LedgerReader"]
+__all__ = ["BudgetState", "LedgerReader", "require_kept"]
+
+
+def require_kept(address: str | os.PathLike[str]) -> None:
+    """Refuse what SQLite forgets with the process: the budget would come back.
+
+    Parameters
+    ----------
+    address : str or path
+        As :meth:`LedgerReader.open` takes it. Options of a SQLite address can put the
+        database in memory, so that there must be none.
+
+    Raises
+    ------
+    LedgerError
+        If the address is one of memory, or has options.
+    """
+    kind, sign, rest = os.fspath(address).partition("://")
+    if sign and not kind.startswith("sqlite"):
+        return
+    file, _, options = rest.partition("?") if sign else (kind, "", "")
+    if options or os.path.normpath(file).lstrip("/") == ":memory:":
+        raise LedgerError(
+            "a ledger must be a file that is kept, got "
+            f"{'an address with options' if options else 'one in memory'}; give a path "
+            "such as steps.ledger."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +106,10 @@ class LedgerReader:
         Raises
         ------
         LedgerError
-            If there is none, it is of a newer schema, or its terms were edited.
+            If there is none, it is of a newer schema, its terms were edited, or the
+            address is one of memory.
         """
+        require_kept(url)
         place = place_of(url)
         place.require_file()
         with place.closed_on_fault():
@@ -128,16 +156,27 @@ class LedgerReader:
             found = self._book.frame
         return None if found is None else dict(found)
 
-    def require_frame(self, frame: Mapping[str, Any]) -> None:
+    def require_frame(
+        self, frame: Mapping[str, Any], releases: Iterable[Release] | None = None
+    ) -> None:
         """Refuse a release whose units or times are not those of earlier charges.
+
+        Parameters
+        ----------
+        frame : mapping
+            What users and times stand for.
+        releases : iterable of Release, optional
+            What would be charged. If they see all times, the frame may leave out what
+            times stand for; without `releases` it may not.
 
         Raises
         ------
         MismatchError
             If earlier charges state another frame.
         """
+        asked = None if releases is None else list(releases)
         with self._following():
-            self._book.require_frame(frame)
+            self._book.require_frame(frame, asked)
 
     def quote(self, releases: Iterable[Release]) -> dict[str, Loss]:
         """Return the loss at every budget if `releases` were charged; takes nothing."""

@@ -6,18 +6,21 @@ import sqlite3
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from undertow.errors import LedgerError, PlanError
+from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import ZCDP, Approx, Loss
 from undertow.release.allotment import calibrate_rho
+from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.domain import Stream, Table
+from undertow.spaces.granularity import Event, LTrajectory, User, WEvent
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
     from undertow.release.document import ReleaseDocument
     from undertow.release.plan import ReleasePlan
 
-__all__ = ["ledger_address", "open_ledger"]
+__all__ = ["frame_of", "ledger_address", "open_ledger", "require_ledger"]
 
 _SQLITE = "sqlite:///"
 
@@ -103,6 +106,108 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
             "another one."
         )
     return ledger
+
+
+def frame_of(plan: ReleasePlan) -> dict[str, Any]:
+    """Return what units and times of the ledger's domain stand for in a release."""
+    return plan.timeline.frame(plan.document.source)
+
+
+def require_ledger(plan: ReleasePlan, ledger: BudgetLedger) -> None:
+    """Refuse a ledger that a release cannot be charged to.
+
+    A ledger of windows takes releases per user as well: they see all times, and rows
+    outside of the windows cost no more than rows inside (proved on the page *The
+    ledger*). Any other difference of domains is refused.
+
+    Raises
+    ------
+    MismatchError
+        If the domain or the meaning of units and times is another.
+    AssumptionError
+        If the promised granularity has no budget, or the ledger holds a budget or a
+        model at a granularity that rows outside of the windows are not priced at.
+    """
+    if ledger.domain != plan.domain:
+        _require_windows(plan, ledger)
+    promised = plan.promise.granularity
+    if promised not in ledger.budgets:
+        known = ", ".join(sorted(other.name for other in ledger.budgets))
+        raise AssumptionError(
+            f"the ledger must hold a budget at the promised granularity "
+            f"{promised.name}, got {known}; make one with undertow ledger init."
+        )
+    ledger.require_frame(frame_of(plan), plan.releases)
+
+
+def _require_windows(plan: ReleasePlan, ledger: BudgetLedger) -> None:
+    """Refuse a ledger of another domain, unless its windows take whole users."""
+    ours, found = plan.domain, ledger.domain
+    windows = found.times if isinstance(found, Stream) else 1
+    longer = Stream(plan.document.source.users, windows)
+    if plan.timeline.kind != "user" or found != longer:
+        raise MismatchError(
+            f"the ledger must be made for {_said(ours)}, got one for {_said(found)}; "
+            f"{_way_out(plan, ledger)}."
+        )
+    promised = plan.promise.granularity
+    if promised not in (User(), User(add_remove=True)):
+        raise AssumptionError(
+            "promise.granularity must be user or user:add-remove where the ledger "
+            f"counts windows, got {promised.name}, which is another thing there."
+        )
+    _require_levels(ledger, windows)
+
+
+def _require_levels(ledger: BudgetLedger, windows: int) -> None:
+    """Refuse levels at which rows outside of the windows might cost more."""
+    for level in ledger.budgets:
+        if not _prices_outside(level, windows):
+            raise AssumptionError(
+                "budgets of a ledger that takes releases per user must be at user, "
+                f"event, l-trajectory or w-event level, of at most {windows} windows "
+                f"unless of a single user, got {level.name}; rows outside of the "
+                "windows are not priced there."
+            )
+    for name, model in ledger.models.items():
+        if not isinstance(model.granularity, User):
+            raise AssumptionError(
+                "models of a ledger that takes releases per user must be at user "
+                f"level, got {model.granularity.name} for {name!r}; they say nothing "
+                "about rows outside of the windows."
+            )
+
+
+def _said(domain: Domain) -> str:
+    """Say what a domain is, as far as releases differ in it."""
+    if domain == Table():
+        return "a table of rows"
+    if isinstance(domain, Stream) and domain == Stream(domain.users, domain.times):
+        rest = "as a whole" if domain.times == 1 else f"in {domain.times} windows"
+        return f"{domain.users} users {rest}"
+    return repr(domain)
+
+
+def _way_out(plan: ReleasePlan, ledger: BudgetLedger) -> str:
+    """Say what to do about a ledger of another domain."""
+    ours, found = plan.domain, ledger.domain
+    if not (isinstance(ours, Stream) and isinstance(found, Stream)):
+        return "rows and units do not add up, so use a ledger of its own"
+    if ours.users != found.users:
+        return "state the same source.users, or use a ledger of its own"
+    if found.times == 1:
+        return (
+            "a ledger that takes releases per user and per window is made by undertow "
+            "ledger init with --release and the file of the windows"
+        )
+    return "state the same source.horizon and source.per, or use a ledger of its own"
+
+
+def _prices_outside(target: Granularity, times: int) -> bool:
+    """Tell whether a change outside of the windows costs what one inside does."""
+    if isinstance(target, WEvent):
+        return target.single_user or target.w <= times
+    return isinstance(target, Event | LTrajectory | User)
 
 
 def _is_empty(path: Path) -> bool:

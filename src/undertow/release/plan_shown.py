@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from undertow._printable import on_one_line
 from undertow.composition import Report, reports_table
 from undertow.correlation import Leakage
 from undertow.privacy.loss import Pure
@@ -126,14 +127,8 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
 def _error_line(error: dict[str, Any]) -> str:
     cells = "keys to discover" if error["cells"] is None else f"{error['cells']} cells"
     level = f"{100 * error['confidence']:g} %"
-    text = (
-        f"{error['name']}: ± {error['half_width']:.6g} {error['unit']} ({level}), "
-        f"{error['mechanism']}, {cells}"
-    )
+    name, width = on_one_line(error["name"]), f"{error['half_width']:.6g}"
+    text = f"{name}: ± {width} {error['unit']} ({level}), {error['mechanism']}, {cells}"
     if error["threshold"] is not None:
         text += f", keys from {error['threshold']} noisy units on"
     return text
-
-
-def _stated_leakage(plan: ReleasePlan) -> str:
-    return f"{float(plan.document.promise.epsilon or 0):g}"

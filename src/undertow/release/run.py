@@ -14,8 +14,9 @@ from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from undertow._validate import check_count
-from undertow.errors import AssumptionError, BudgetExceeded, MismatchError, PlanError
+from undertow.errors import AssumptionError, BudgetExceeded, PlanError
 from undertow.release.engine import run_jobs
+from undertow.release.ledger_place import frame_of, require_ledger
 from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
@@ -123,7 +124,8 @@ def run_release(
     plan : ReleasePlan
         The run, from :func:`~undertow.release.plan.plan_release`.
     ledger : BudgetLedger
-        Of the data set; its domain must be that of the release.
+        Of the data set; its domain must be that of the release, or have more windows
+        where the release counts whole units.
     table : object, optional
         A table in memory, where the file names none.
     folder : Path, optional
@@ -192,7 +194,7 @@ def _release(
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
-        plan.releases, key=key, label=title, details=details, frame=_frame(plan)
+        plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
     )
     tell("drawing the noise")
     answers = plan.answer(aggregates, source=source, earlier=earlier)
@@ -271,25 +273,9 @@ def _check(
             f"source must be secure for a release, got the {source.name} source; "
             "whoever knows a seed can remove the noise."
         )
-    if ledger.domain != plan.domain:
-        raise MismatchError(
-            f"the ledger must be made for {plan.domain!r}, got one for "
-            f"{ledger.domain!r}; budgets on different domains cannot be compared."
-        )
-    promised = plan.promise.granularity
-    if promised not in ledger.budgets:
-        known = ", ".join(sorted(other.name for other in ledger.budgets))
-        raise AssumptionError(
-            f"the ledger must hold a budget at the promised granularity "
-            f"{promised.name}, got {known}; make one with undertow ledger init."
-        )
-    ledger.require_frame(_frame(plan))
+    require_ledger(plan, ledger)
     if folder is not None:
         check_folder(folder)
-
-
-def _frame(plan: ReleasePlan) -> dict[str, Any]:
-    return plan.timeline.frame(plan.document.source)
 
 
 def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:

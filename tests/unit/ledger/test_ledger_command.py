@@ -13,6 +13,7 @@ import pytest
 
 import undertow as ut
 from support.command import invoke, run
+from support.release_documents import write_visits
 from undertow.cli import ledger_inputs
 from undertow.cli.ledger_inputs import read_budgets
 from undertow.composition import Claim
@@ -183,13 +184,6 @@ def test_other_currencies_are_shown_rounded_to_the_safe_side(tmp_path):
 
 
 def test_init_takes_the_domain_of_a_release_file(tmp_path):
-    file = tmp_path / "release.toml"
-    file.write_text(
-        '[source]\ntable = "steps.csv"\nunit = "person"\n'
-        '[promise]\ngranularity = "user"\nepsilon = "1"\n'
-        "[bounds]\nrows_per_unit = 5\n"
-        '[[queries]]\nname = "n"\nselect = "count"\n'
-    )
     done = invoke(
         "ledger",
         "init",
@@ -199,7 +193,7 @@ def test_init_takes_the_domain_of_a_release_file(tmp_path):
         "--granularity",
         "user=epsilon:3",
         "--release",
-        file,
+        write_visits(tmp_path),
         "--json",
     )
     assert done.exit_code == 0, done.stderr
