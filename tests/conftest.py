@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Releases and ledgers need their extra; `make oldest` runs without it.
@@ -29,3 +32,21 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("undertow")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Any]:
+    """A PostgreSQL server of this session's own; each module takes a database of it."""
+    from support.postgres import postgres_server
+
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def runs() -> Iterator[Any]:
+    """A process that has loaded the command and forks runs of it."""
+    from support.release_runs import nursery
+
+    with nursery() as made:
+        yield made

@@ -1,4 +1,4 @@
-"""Real engines for the tests: PostgreSQL on loopback, a local Spark."""
+"""A real engine for the tests: a local Spark."""
 
 from __future__ import annotations
 
@@ -6,15 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Any]:
-    """A PostgreSQL server of this session's own."""
-    from support.postgres import postgres_server
-
-    with postgres_server() as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -33,7 +30,7 @@ kept = []
 with BudgetLedger.open(path) as ledger:
     charge = ledger.charge([count("1/10")], key="the same")
     output = ledger.store(charge, name.encode()).decode()
-    for at in range(40):
+    for at in range(16):
         try:
             ledger.charge([count("1/100")], key=f"{name}-{at}")
         except BudgetExceeded:
@@ -44,7 +41,6 @@ print(json.dumps([kept, charge.repeated, output]))
 RELEASE = """
 folder = name
 with BudgetLedger.open(path) as ledger:
-    print("ready", flush=True)
     at = 0
     while True:
         charge = ledger.charge([count("1/1000")], key=str(at))
@@ -72,8 +68,6 @@ with BudgetLedger.open(path) as ledger:
         print(json.dumps([kept, str(fault)]))
 """
 READ_ONLY = """
-if os.getuid() == 0:
-    os.setgid(65534); os.setuid(65534)
 try:
     with BudgetLedger.open(path) as ledger:
         ledger.charge([count("1/10")], key="a")
@@ -82,35 +76,41 @@ except LedgerError as fault:
 """
 
 
-def start(script, path, name):
-    return subprocess.Popen(
-        [sys.executable, "-c", HEADER + script, str(path), str(name)],
-        stdout=subprocess.PIPE,
-        text=True,
+def told(runs, script, path, name="x", **options):
+    """What a writer of its own process says at its end."""
+    ended = runs.run(
+        str(path), str(name), folder=path.parent, script=HEADER + script, **options
+    )
+    assert ended.status == 0, ended.error
+    return json.loads(ended.output)
+
+
+def count(epsilon):
+    return ut.Release(
+        "count", ut.Pure(epsilon), unit=ut.User(), view=ut.At(1), setting="view"
     )
 
 
-def finish(process):
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    return json.loads(output)
-
-
-@pytest.fixture
-def path(tmp_path):
-    where = tmp_path / "steps.ledger"
+def create(path):
     BudgetLedger.create(
-        where,
+        path,
         dataset="steps",
         domain=ut.Stream(1000, 4),
         budgets={ut.User(): ut.Pure(1)},
     ).close()
-    return where
+    return path
 
 
-def test_eight_processes_spend_exactly_the_budget_and_share_one_output(path):
-    writers = [start(HAMMER, path, at) for at in range(8)]
-    kept, repeated, outputs = zip(*map(finish, writers), strict=True)
+@pytest.fixture
+def path(tmp_path):
+    return create(tmp_path / "steps.ledger")
+
+
+def test_eight_processes_spend_exactly_the_budget_and_share_one_output(path, runs):
+    words = [(str(path), str(at)) for at in range(8)]
+    ended = runs.run_at_once(words, folder=path.parent, script=HEADER + HAMMER)
+    said = [json.loads(each.output) for each in ended]
+    kept, repeated, outputs = zip(*said, strict=True)
     assert sum(map(len, kept)) == 90
     assert repeated.count(False) == 1
     assert len(set(outputs)) == 1
@@ -122,20 +122,24 @@ def test_eight_processes_spend_exactly_the_budget_and_share_one_output(path):
     assert verify_ledger(path) == []
 
 
-def test_a_killed_writer_never_shows_two_outputs_of_one_charge(path, tmp_path):
+def test_a_killed_writer_never_shows_two_outputs_of_one_charge(path, tmp_path, runs):
     folder, seen = tmp_path / "out", {}
     folder.mkdir()
     clock = random.Random(7)
     for _ in range(8):
-        writer = start(RELEASE, path, folder)
-        assert writer.stdout.readline() == "ready\n"
-        time.sleep(clock.uniform(0, 0.15))
-        writer.kill()
-        writer.communicate()
+        ended = runs.run(
+            str(path),
+            str(folder),
+            folder=tmp_path,
+            script=HEADER + RELEASE,
+            after=clock.uniform(0.05, 0.25),
+        )
+        assert ended.status == -9
         for file in folder.iterdir():
             content = file.read_bytes()
             if content:  # the file itself may be cut short; the ledger may not
                 assert content == seen.setdefault(file.name, content)
+    assert seen
     assert verify_ledger(path) == []
     with BudgetLedger.open(path) as ledger:
         for key, content in seen.items():
@@ -149,44 +153,27 @@ def test_a_killed_writer_never_shows_two_outputs_of_one_charge(path, tmp_path):
 
 
 @pytest.mark.parametrize("room", [0, 5000, 9000, 40000])
-def test_a_full_disk_leaves_whole_entries_only(path, room):
-    kept, sentence = finish(start(FULL, path, room))
+def test_a_full_disk_leaves_whole_entries_only(path, runs, room):
+    kept, sentence = told(runs, FULL, path, room)
     assert "must be a ledger that can be used, but it" in sentence
     assert sentence.count(".") <= sentence.count(path.name) + 1
     assert verify_ledger(path) == []
     with BudgetLedger.open(path) as ledger:
         assert ledger.head.count == kept
-        ledger.charge(
-            [
-                ut.Release(
-                    "count",
-                    ut.Pure("1/1000"),
-                    unit=ut.User(),
-                    view=ut.At(1),
-                    setting="view",
-                )
-            ],
-            key="when there is room again",
-        )
+        ledger.charge([count("1/1000")], key="when there is room again")
         assert ledger.losses() == {"user": ut.Pure(f"{kept + 1}/1000")}
 
 
-def test_a_read_only_ledger_is_one_sentence(tmp_path):
+def test_a_read_only_ledger_is_one_sentence(tmp_path, runs):
     # Where only root may pass, nobody could not even look at the folder.
     folder = Path("/tmp") if os.getuid() == 0 else tmp_path
     folder = folder / f"undertow-read-only-{os.getpid()}"
     folder.mkdir()
     path = folder / "steps.ledger"
     try:
-        BudgetLedger.create(
-            path,
-            dataset="steps",
-            domain=ut.Stream(1000, 4),
-            budgets={ut.User(): ut.Pure(1)},
-        ).close()
-        path.chmod(0o444)
+        create(path).chmod(0o444)
         folder.chmod(0o555)
-        sentence = finish(start(READ_ONLY, path, "x"))
+        sentence = told(runs, READ_ONLY, path, nobody=True)
         assert any(w in sentence for w in ("is read-only", "cannot be opened"))
         assert "\n" not in sentence
     finally:
@@ -206,15 +193,4 @@ def test_a_ledger_busy_too_long_is_one_sentence(path, monkeypatch):
         other._place.writing(),
         pytest.raises(LedgerError, match="busy with another writer; try again"),
     ):
-        ledger.charge(
-            [
-                ut.Release(
-                    "count",
-                    ut.Pure("1/10"),
-                    unit=ut.User(),
-                    view=ut.At(1),
-                    setting="view",
-                )
-            ],
-            key="a",
-        )
+        ledger.charge([count("1/10")], key="a")

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from support.postgres import postgres_server
-from support.release_runs import nursery
+from support.release_documents import visits_mapping, write_visits
 from undertow.errors import EngineError, PlanError
 from undertow.ledger import BudgetLedger, chain, verify_ledger
 from undertow.privacy import Pure
@@ -28,36 +26,14 @@ from undertow.release.ledger_place import open_ledger
 from undertow.release.outputs import MANIFEST, write_files
 from undertow.spaces import Stream, User
 
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-[promise]
-granularity = "user"
-epsilon = "1"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "visits"
-select = "count"
-by = ["zone"]
-keys = { zone = ["A", "B", "C"] }
-"""
 RUN = ("release", "run", "visits.toml")
+ROWS = [f"{k % 50},{'ABC'[k % 3]}" for k in range(400)]
 
 
 @pytest.fixture
 def folder(tmp_path):
-    rows = [f"{k % 50},{'ABC'[k % 3]}" for k in range(400)]
-    (tmp_path / "visits.csv").write_text("\n".join(["person,zone", *rows]))
-    (tmp_path / "visits.toml").write_text(RELEASE)
+    write_visits(tmp_path, ROWS)
     return tmp_path
-
-
-@pytest.fixture(scope="module")
-def runs():
-    with nursery() as made:
-        yield made
 
 
 def budget_of(folder: Path, epsilon: int) -> Path:
@@ -71,22 +47,10 @@ def budget_of(folder: Path, epsilon: int) -> Path:
     return path
 
 
-def started(folder, *words):
-    command = [sys.executable, "-m", "undertow", *RUN, *words, "--json"]
-    return subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def ended(process):
-    output, error = process.communicate(timeout=300)
-    return process.returncode, output, error
-
-
-def test_runs_that_start_at_once_share_one_ledger_charge_and_output(folder):
-    found = [ended(p) for p in [started(folder) for _ in range(3)]]
-    assert [status for status, _, _ in found] == [0] * 3, found
-    told = [json.loads(output) for _, output, _ in found]
+def test_runs_that_start_at_once_share_one_ledger_charge_and_output(folder, runs):
+    found = runs.run_at_once([(*RUN, "--json")] * 3, folder=folder)
+    assert [each.status for each in found] == [0] * 3, found
+    told = [json.loads(each.output) for each in found]
     assert all(each["answers"] == told[0]["answers"] for each in told)
     with BudgetLedger.open(folder / "visits.ledger") as ledger:
         assert [entry.kind for entry in ledger.history()] == ["charge", "output"]
@@ -97,15 +61,14 @@ def test_runs_that_start_at_once_share_one_ledger_charge_and_output(folder):
 
 
 @pytest.mark.slow
-def test_eight_runs_at_once_spend_no_more_than_there_is(folder):
+def test_eight_runs_at_once_spend_no_more_than_there_is(folder, runs):
     path = budget_of(folder, 5)
-    words = [("--repeat", str(k), "--output", f"out{k}") for k in range(1, 9)]
-    found = [ended(p) for p in [started(folder, *each) for each in words]]
-    statuses = [status for status, _, _ in found]
-    assert sorted(statuses) == [0] * 5 + [3] * 3, found
-    for k, (status, _, error) in enumerate(found, start=1):
-        assert (folder / f"out{k}").exists() == (status == 0)
-        assert status == 0 or "must fit the user budget" in error
+    words = [(*RUN, "--repeat", str(k), "--output", f"out{k}") for k in range(1, 9)]
+    found = runs.run_at_once(words, folder=folder)
+    assert sorted(each.status for each in found) == [0] * 5 + [3] * 3, found
+    for k, each in enumerate(found, start=1):
+        assert (folder / f"out{k}").exists() == (each.status == 0)
+        assert each.status == 0 or "must fit the user budget" in each.error
     with BudgetLedger.open(path) as ledger:
         assert ledger.remaining(User()) == Pure(0)
         assert ledger.states()["done"] == 5
@@ -237,15 +200,9 @@ def test_a_clock_set_back_changes_nothing_but_times(folder, monkeypatch):
 
 def test_duckdb_out_of_memory_costs_nothing(folder, monkeypatch):
     path, real = budget_of(folder, 1), run_module.open_source
-    people = [f"p{k % 90_000:040d}" for k in range(300_000)]
-    table = pa.table({"person": people, "zone": ["A", "B"] * 150_000})
-    mapping = {
-        "source": {"unit": "person"},
-        "promise": {"granularity": "user", "epsilon": "1"},
-        "bounds": {"rows_per_unit": 1},
-        "queries": [{"name": "people", "select": "count_distinct"}],
-    }
-    release = from_table(table, mapping)
+    table = pa.table({"person": [f"p{k % 30_000:040d}" for k in range(100_000)]})
+    queries = [{"name": "people", "select": "count_distinct"}]
+    release = from_table(table, visits_mapping(queries=queries))
     with monkeypatch.context() as patch:
         patch.setattr(
             run_module, "open_source", lambda *a, **k: real(*a, memory_mb=1, **k)
@@ -296,8 +253,7 @@ def test_a_postgresql_that_dies_in_the_query_costs_nothing(folder, ending):
     with postgres_server() as server:
         with server.connect() as link:
             link.execute(SLOW.encode())
-        text = RELEASE.replace('"visits.csv"', f'"{server.url()}"\nrelation = "slow"')
-        (folder / "visits.toml").write_text(text)
+        write_visits(folder, (), source={"table": server.url(), "relation": "slow"})
         stop = threading.Event()
         killer = threading.Thread(target=ending, args=(server, stop))
         killer.start()
@@ -316,8 +272,7 @@ def test_a_postgresql_that_dies_in_the_query_costs_nothing(folder, ending):
 def test_a_postgresql_that_is_not_there_costs_nothing(folder):
     path = budget_of(folder, 1)
     url = "postgres://someone:hidden-word@127.0.0.1:1/postgres"
-    text = RELEASE.replace('"visits.csv"', f'"{url}"\nrelation = "visits"')
-    (folder / "visits.toml").write_text(text)
+    write_visits(folder, (), source={"table": url, "relation": "visits"})
     with pytest.raises((EngineError, PlanError)) as caught:
         load(folder / "visits.toml").run(ledger=path)
     assert "hidden-word" not in str(caught.value)

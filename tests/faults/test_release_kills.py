@@ -10,40 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from support.release_runs import nursery
+from support.release_documents import visits_mapping, write_visits
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy import Pure
 from undertow.spaces import User
 
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-types = { minutes = "int" }
-[promise]
-granularity = "user"
-epsilon = "1"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "visits"
-select = "count"
-by = ["zone"]
-keys = { zone = ["A", "B", "C"] }
-[[queries]]
-name = "minutes"
-select = "sum"
-column = "minutes"
-low = 0
-high = 60
-"""
-SHORT, LONG = 3, 25
-
-
-@pytest.fixture(scope="module")
-def runs():
-    with nursery() as made:
-        yield made
+MINUTES = {
+    "name": "minutes",
+    "select": "sum",
+    "column": "minutes",
+    "low": 0,
+    "high": 60,
+}
+SHORT, LONG = 1, 25
 
 
 @pytest.fixture
@@ -55,8 +34,13 @@ def place(tmp_path):
     def made() -> Path:
         folder = tmp_path / f"place{next(count)}"
         folder.mkdir()
-        (folder / "visits.csv").write_text("\n".join(["person,zone,minutes", *rows]))
-        (folder / "visits.toml").write_text(RELEASE)
+        write_visits(
+            folder,
+            rows,
+            columns="person,zone,minutes",
+            source={"types": {"minutes": "int"}},
+            queries=[*visits_mapping()["queries"], MINUTES],
+        )
         return folder
 
     return made

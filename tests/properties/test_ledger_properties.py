@@ -8,10 +8,11 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import undertow as ut
+from support.examples import given_examples
 from undertow.composition import Claim, Ledger
 from undertow.errors import BudgetExceeded
 from undertow.ledger import BudgetLedger, verify_ledger
@@ -19,7 +20,6 @@ from undertow.ledger.tally import Tally
 
 TIMES = 4
 STREAM = ut.Stream(50, TIMES)
-SOME = settings(max_examples=15)
 
 fractions = st.fractions(min_value=0, max_value=1, max_denominator=40)
 views = st.one_of(
@@ -64,7 +64,7 @@ def made(folder, budgets, name="a"):
 
 
 @pytest.mark.parametrize("notion", list(LOSSES))
-@given(data=st.data(), target=targets)
+@given_examples(15, 60, data=st.data(), target=targets)
 def test_what_is_merged_costs_what_it_cost_apart(notion, data, target):
     made_of = st.lists(releases(LOSSES[notion]), min_size=1, max_size=6)
     several = data.draw(made_of)
@@ -75,7 +75,7 @@ def test_what_is_merged_costs_what_it_cost_apart(notion, data, target):
 
 
 @pytest.mark.parametrize("notion", list(LOSSES))
-@given(data=st.data(), target=targets)
+@given_examples(15, 60, data=st.data(), target=targets)
 def test_charges_far_away_are_left_out_without_a_difference(notion, data, target):
     stream = ut.Stream(50, 12)
     claims = st.builds(
@@ -115,8 +115,7 @@ def test_one_view_charged_often_costs_the_sum(values, target):
     assert tally.loss(target) == ut.Plan(STREAM, several).evaluate(target).loss
 
 
-@SOME
-@given(st.lists(pure_releases(2), min_size=1, max_size=6))
+@given_examples(5, 15, st.lists(pure_releases(2), min_size=1, max_size=6))
 def test_it_decides_as_the_ledger_in_memory_does(charges):
     budgets = {ut.User(): ut.Pure(1), ut.WEvent(2): ut.Pure("0.7")}
     memory = Ledger(STREAM, budgets)
@@ -142,8 +141,7 @@ def test_it_decides_as_the_ledger_in_memory_does(charges):
         assert verify_ledger(ledger.name) == []
 
 
-@SOME
-@given(pure_releases(5), st.randoms(use_true_random=False))
+@given_examples(5, 15, pure_releases(5), st.randoms(use_true_random=False))
 def test_the_order_of_charges_does_not_matter(several, shuffle):
     budgets = {ut.User(): ut.Pure(1000), ut.Event(): ut.Pure(1000)}
     other = list(several)
@@ -159,8 +157,7 @@ def test_the_order_of_charges_does_not_matter(several, shuffle):
         assert first.losses() == second.losses()
 
 
-@SOME
-@given(st.lists(fractions, min_size=4, max_size=24))
+@given_examples(5, 15, st.lists(fractions, min_size=4, max_size=24))
 def test_threads_together_never_pass_the_budget(values):
     budget = Fraction(1)
     with (

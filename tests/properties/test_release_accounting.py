@@ -3,9 +3,10 @@
 from fractions import Fraction
 from itertools import pairwise
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from support.examples import given_examples
 from support.release_plans import WINDOWED, release_plan
 from undertow.composition import Plan
 from undertow.privacy import Approx
@@ -59,7 +60,14 @@ def spent_and_promised(plan, *, horizon=False):
     return plan.promise.cost(composed).loss, plan.promise.total
 
 
-@given(CURRENCIES, queries(), BOUNDS, st.sampled_from(["user", "user:add-remove"]))
+@given_examples(
+    20,
+    100,
+    CURRENCIES,
+    queries(),
+    BOUNDS,
+    st.sampled_from(["user", "user:add-remove"]),
+)
 def test_a_release_of_whole_users_costs_what_was_promised(
     promise, asked, bounds, granularity
 ):
@@ -73,7 +81,9 @@ def test_a_release_of_whole_users_costs_what_was_promised(
         assert mine >= theirs * (1 - Fraction(1, 10**5))
 
 
-@given(
+@given_examples(
+    15,
+    100,
     CURRENCIES,
     queries(),
     st.sampled_from(
@@ -81,7 +91,6 @@ def test_a_release_of_whole_users_costs_what_was_promised(
     ),
     st.booleans(),
 )
-@settings(max_examples=40)
 def test_all_runs_of_a_windowed_release_cost_what_was_promised(
     promise, asked, granularity, continual
 ):
@@ -96,8 +105,7 @@ def test_all_runs_of_a_windowed_release_cost_what_was_promised(
     assert spent_and_promised(plan)[0].within(spent)
 
 
-@given(LEVELS, st.integers(1, 20), st.booleans(), st.booleans())
-@settings(max_examples=30)
+@given_examples(10, 60, LEVELS, st.integers(1, 20), st.booleans(), st.booleans())
 def test_discovered_keys_stay_within_epsilon_and_delta(epsilon, groups, units, windows):
     assume(Fraction(epsilon) < 50)
     zones = {
@@ -119,8 +127,7 @@ def test_discovered_keys_stay_within_epsilon_and_delta(epsilon, groups, units, w
     assert plan.queries[0].threshold >= 2
 
 
-@given(queries(), BOUNDS, st.sampled_from(["epsilon", "rho"]))
-@settings(max_examples=25)
+@given_examples(8, 25, queries(), BOUNDS, st.sampled_from(["epsilon", "rho"]))
 def test_promising_more_never_adds_noise(asked, bounds, currency):
     scales = []
     for level in ("1e-5", "0.001", "0.1", "1", "10", "1e5"):
@@ -130,8 +137,7 @@ def test_promising_more_never_adds_noise(asked, bounds, currency):
         assert all(x > y for x, y in zip(more, less, strict=True))
 
 
-@given(queries(), st.integers(1, 50), st.integers(1, 50))
-@settings(max_examples=25)
+@given_examples(10, 25, queries(), st.integers(1, 50), st.integers(1, 50))
 def test_looser_bounds_never_remove_noise(asked, rows, more):
     tight = release_plan({"epsilon": 1}, asked, bounds={"rows_per_unit": rows})
     loose = release_plan({"epsilon": 1}, asked, bounds={"rows_per_unit": rows + more})
@@ -142,8 +148,7 @@ def test_looser_bounds_never_remove_noise(asked, rows, more):
     assert totals[1] <= totals[0] * (1 + 1e-9)
 
 
-@given(queries(), st.sampled_from(["epsilon", "rho"]))
-@settings(max_examples=25)
+@given_examples(10, 25, queries(), st.sampled_from(["epsilon", "rho"]))
 def test_less_noise_in_any_query_breaks_the_promise(asked, currency):
     plan = release_plan({currency: 1}, asked)
     for weak in plan.queries:
@@ -163,8 +168,7 @@ def test_a_total_needs_at_most_logarithmically_many_nodes(run):
     assert len(tree_nodes(run)) <= run.bit_length()
 
 
-@given(st.integers(1, 5), st.integers(1, 30))
-@settings(max_examples=20)
+@given_examples(10, 20, st.integers(1, 5), st.integers(1, 30))
 def test_a_running_total_keeps_an_event_level_promise(rows, horizon):
     plan = release_plan(
         {"epsilon": 1, "granularity": "event"},

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
-from support.postgres import PostgresServer, postgres_server
+from support.examples import given_examples
 from support.release_cases import (
     COLUMNS,
     DERIVED,
@@ -24,9 +22,8 @@ from undertow.release.source import open_source
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with postgres_server() as running:
-        yield running
+def url(postgres: Any) -> str:
+    return str(postgres.create_database("engines"))
 
 
 def plain(found: list[Aggregates]) -> list[Any]:
@@ -53,17 +50,15 @@ def expected(case: Case) -> list[Any]:
     return model.run(case.jobs)
 
 
-@settings(max_examples=25)
-@given(cases())
+@given_examples(8, 25, cases())
 def test_duckdb_returns_what_plain_python_does(case):
     assert on_duckdb(case) == expected(case)
 
 
-@settings(max_examples=20)
-@given(case=cases())
-def test_postgresql_returns_what_duckdb_does(server, case):
-    with server.connect() as connection:
+@given_examples(5, 20, case=cases())
+def test_postgresql_returns_what_duckdb_does(url, postgres, case):
+    with postgres.connect("engines") as connection:
         fill_postgres(connection, case.rows)
-    with open_source(server.url() + "#visits") as source:
+    with open_source(url + "#visits") as source:
         found = plain(run_jobs(source, case.jobs, **case.arguments()))
     assert found == on_duckdb(case)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from support.postgres import postgres_server
+from support.examples import given_examples
 from support.spark import spark_session
 from undertow.errors import PlanError
 from undertow.release.expression import Expression, parse_expression
@@ -225,8 +225,7 @@ def agree(left: Any, right: Any) -> bool:
     return type(left) is type(right) and left == right
 
 
-@settings(max_examples=120, deadline=None)
-@given(expressions, st.lists(rows, min_size=2, max_size=8))
+@given_examples(40, 120, node=expressions, many=st.lists(rows, min_size=2, max_size=8))
 def test_duckdb_agrees_with_plain_python_on_every_row(engine, node, many):
     expression = Expression(node)
     many = [*many, dict.fromkeys(KINDS)]
@@ -250,16 +249,14 @@ hostile = text | st.text(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(hostile)
+@given_examples(30, 60, words=hostile)
 def test_any_text_reaches_duckdb_as_a_value(engine, words):
     expression = parse_expression(f"s = {quoted(words)}")
     table = arrow([dict.fromkeys(KINDS) | {"s": s} for s in (words, words + "x")])
     assert on_duckdb(engine, expression, table) == [True, False]
 
 
-@settings(max_examples=60, deadline=None)
-@given(hostile.filter(lambda name: name != ""))
+@given_examples(20, 60, name=hostile.filter(lambda name: name != ""))
 def test_any_column_name_reaches_duckdb_as_a_name(engine, name):
     expression = parse_expression('"' + name.replace('"', '""') + '" = 7')
     source = ibis.memtable(pa.table({name: pa.array([7, 8, None], pa.int64())}))
@@ -292,8 +289,7 @@ def test_any_text_is_an_expression_or_one_sentence(words):
         assert parse_expression(str(found)) == found
 
 
-@settings(max_examples=40, deadline=None)
-@given(expressions, rows)
+@given_examples(15, 40, node=expressions, row=rows)
 def test_no_row_makes_a_query_fail_and_missing_rows_stay_missing(engine, node, row):
     # The value of a row alone is its value among others: no row affects another.
     expression = Expression(node)
@@ -311,16 +307,16 @@ CREATE = (
 
 
 @pytest.fixture(scope="module")
-def postgres():
-    with postgres_server() as server:
-        backend = ibis.postgres.connect(
-            host="127.0.0.1", port=server.port, user="postgres", database="postgres"
-        )
-        backend.con.execute("SET TIME ZONE 'UTC'")
-        backend.con.execute(CREATE)
-        backend.con.commit()
-        yield backend
-        backend.disconnect()
+def backend(postgres):
+    postgres.create_database("expressions")
+    opened = ibis.postgres.connect(
+        host="127.0.0.1", port=postgres.port, user="postgres", database="expressions"
+    )
+    opened.con.execute("SET TIME ZONE 'UTC'")
+    opened.con.execute(CREATE)
+    opened.con.commit()
+    yield opened
+    opened.disconnect()
 
 
 def on_postgres(backend: Any, expression: Expression, many: list[Any]) -> list[Any]:
@@ -336,21 +332,19 @@ def on_postgres(backend: Any, expression: Expression, many: list[Any]) -> list[A
     return backend.to_pyarrow(ordered.select("answer"))["answer"].to_pylist()
 
 
-@settings(max_examples=80, deadline=None)
-@given(expressions, st.lists(rows, min_size=2, max_size=8))
-def test_postgresql_agrees_with_plain_python_on_every_row(postgres, node, many):
+@given_examples(25, 80, node=expressions, many=st.lists(rows, min_size=2, max_size=8))
+def test_postgresql_agrees_with_plain_python_on_every_row(backend, node, many):
     expression = Expression(node)
     expected = [evaluate(expression, row, kinds=ON_POSTGRES) for row in many]
-    found = on_postgres(postgres, expression, many)
+    found = on_postgres(backend, expression, many)
     assert all(map(agree, found, expected)), (str(expression), found, expected)
 
 
-@settings(max_examples=40, deadline=None)
-@given(hostile)
-def test_any_text_reaches_postgresql_as_a_value(postgres, words):
+@given_examples(15, 40, words=hostile)
+def test_any_text_reaches_postgresql_as_a_value(backend, words):
     expression = parse_expression(f"s = {quoted(words)}")
     many = [dict.fromkeys(KINDS) | {"s": s} for s in (words, words + "x", None)]
-    assert on_postgres(postgres, expression, many) == [True, False, None]
+    assert on_postgres(backend, expression, many) == [True, False, None]
 
 
 @pytest.mark.spark

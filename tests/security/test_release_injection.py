@@ -9,10 +9,11 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example
 from hypothesis import strategies as st
 
-from support.postgres import postgres_server
+from support.examples import given_examples
+from support.release_documents import visits_mapping
 from undertow.errors import UndertowError
 from undertow.release import from_table, plan_release, release_from_mapping
 from undertow.release import run as run_module
@@ -39,6 +40,13 @@ ATTACKS = [
     "a\nb\r\n; DROP TABLE canary",
     "\u202e elbat pord",
 ]
+SOME_OR_ALL = pytest.mark.parametrize(
+    "attacks",
+    [
+        pytest.param(ATTACKS[::4], id="some"),
+        pytest.param(ATTACKS, id="all", marks=pytest.mark.slow),
+    ],
+)
 MARKS = "' \" ` ; -- /* */ \\ $$ %s :a ? {x} ( ) OR 1=1 SELECT canary é 😀".split()
 PIECES = st.sampled_from([*MARKS, " ", "\n", "DROP TABLE canary"])
 HOSTILE = st.one_of(
@@ -57,20 +65,11 @@ def literal(text: str) -> str:
 
 
 def base(**source) -> dict:
-    return {
-        "source": {"unit": "person", **source},
-        "promise": {"granularity": "user", "epsilon": "1"},
-        "bounds": {"rows_per_unit": 9},
-        "queries": [
-            {
-                "name": "visits",
-                "select": "count",
-                "where": "minutes > 0",
-                "by": ["zone"],
-                "keys": {"zone": ["A", "B"]},
-            }
-        ],
-    }
+    return visits_mapping(
+        {"where": "minutes > 0", "keys": {"zone": ["A", "B"]}},
+        source={"unit": "person", **source},
+        bounds={"rows_per_unit": 9},
+    )
 
 
 def asked(mapping, table):
@@ -85,8 +84,10 @@ def asked(mapping, table):
     }
 
 
-@settings(max_examples=30)
-@given(st.lists(HOSTILE, min_size=4, max_size=4, unique_by=str.casefold), HOSTILE)
+NAMES = st.lists(HOSTILE, min_size=4, max_size=4, unique_by=str.casefold)
+
+
+@given_examples(5, 30, NAMES, HOSTILE)
 @example(ATTACKS[:4], ATTACKS[4])
 def test_hostile_names_and_keys_are_names_and_keys(names, key):
     unit, zone, minutes, query = names
@@ -164,11 +165,12 @@ def counted(mapping: dict, folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(("part", "field"), FIELDS)
+@SOME_OR_ALL
 def test_an_attack_in_any_text_is_refused_in_one_sentence_or_changes_nothing(
-    part, field, database
+    part, field, attacks, database
 ):
     before = rest_of(database)
-    for text in ATTACKS:
+    for text in attacks:
         mapping, counts, said = placed(part, field, text, database), None, ""
         try:
             counts = counted(mapping, database.parent)
@@ -182,8 +184,7 @@ def test_an_attack_in_any_text_is_refused_in_one_sentence_or_changes_nothing(
     assert rest_of(database) == before
 
 
-@settings(max_examples=15)
-@given(HOSTILE)
+@given_examples(3, 15, text=HOSTILE)
 def test_a_hostile_table_name_is_a_table_name(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("names") / "city.duckdb"
     with duckdb.connect(str(path)) as link:
@@ -199,35 +200,43 @@ def test_a_hostile_table_name_is_a_table_name(tmp_path_factory, text):
     assert rest_of(path) == before
 
 
-def test_attacks_on_postgresql_change_nothing():
-    with postgres_server() as server, server.connect() as link:
+@pytest.fixture(scope="module")
+def url(postgres) -> str:
+    return postgres.create_database("injection")
+
+
+@SOME_OR_ALL
+def test_attacks_on_postgresql_change_nothing(url, postgres, attacks):
+    with postgres.connect("injection") as link:
         link.execute("CREATE TABLE canary AS SELECT 'SECRET-7731' AS secret")
-        for at, text in enumerate(ATTACKS):
+        for text in attacks:
             name = text.replace("\n", " ")[:40].rstrip()  # of 63 bytes at most
+            link.execute("DROP TABLE IF EXISTS attacked")
             link.execute(
-                f"CREATE TABLE t{at} AS SELECT 1 AS person,"
+                "CREATE TABLE attacked AS SELECT 1 AS person,"
                 f" {literal(text)} AS {quoted(name)}".replace("%", "%%").encode(),
                 [],
             )
             grid = Grid((name,), ((text, "absent"),))
             job = Job("n", ("rows", "units"), by=(name,), grid=grid)
-            with open_source(f"{server.url()}#t{at}") as source:
+            with open_source(f"{url}#attacked") as source:
                 [found] = run_jobs(source, [job], bounding=Bounding("person", 1))
             assert found.measures["units"].tolist() == [1, 0], text
         with pytest.raises(UndertowError):
-            open_source(f"{server.url()}#canary; DROP TABLE canary")
+            open_source(f"{url}#canary; DROP TABLE canary")
         found = link.execute("SELECT secret FROM canary").fetchall()
         assert found == [("SECRET-7731",)]
+        link.execute("DROP TABLE canary")
 
 
-def test_a_session_on_postgresql_can_only_read():
-    with postgres_server() as server, server.connect() as link:
+def test_a_session_on_postgresql_can_only_read(url, postgres):
+    with postgres.connect("injection") as link:
         link.execute("CREATE TABLE visits AS SELECT 1 AS person")
-        with open_source(f"{server.url()}#visits") as source:
-            backend = source.table.get_backend()
-            with pytest.raises(Exception, match="read-only transaction"):
-                backend.raw_sql("DROP TABLE visits")
-            source.table.get_backend().con.rollback()
+    with open_source(f"{url}#visits") as source:
+        backend = source.table.get_backend()
+        with pytest.raises(Exception, match="read-only transaction"):
+            backend.raw_sql("DROP TABLE visits")
+        backend.con.rollback()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -122,7 +123,7 @@ def postgres_server() -> Iterator[PostgresServer]:
             _wait(server, log)
             yield server
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGQUIT)  # at once: nothing of it is kept
             process.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

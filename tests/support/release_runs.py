@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import Any
 
 __all__ = ["Ended", "Nursery", "nursery"]
 
-# The modules are loaded once; each run is a fork that calls the command's own main.
+# The modules are loaded once; each run is a fork that calls the command's own main, or
+# a script that a test gives.
 # A run may end itself by SIGKILL at its n-th call of a function of the release or the
 # ledger, or be killed from outside after some time.
 _SCRIPT = r"""
-import fcntl, json, os, resource, signal, sys, time
+import fcntl, inspect, json, os, resource, signal, sys, time, traceback
 import duckdb, ibis, pyarrow, pydantic, sqlalchemy, alembic, rich.console
 import alembic.script, alembic.runtime.migration, sqlalchemy.dialects.sqlite
 import undertow.cli, undertow.ledger, undertow.release, undertow.report
@@ -28,22 +29,36 @@ from sqlalchemy.dialects.sqlite import pysqlite
 ibis.to_sql(ibis.table({"a": "int64"}).a.sum(), dialect="duckdb")
 
 PARTS = ("/undertow/ledger/", "/undertow/release/")
-calls = 0
+calls, ours = 0, {}
 
 def count(frame, event, argument):
     global calls
-    if event == "call" and any(p in frame.f_code.co_filename for p in PARTS):
-        calls += 1
-        name = frame.f_code.co_filename[:-3] + "." + frame.f_code.co_name
-        if calls == stop or name.endswith(asked["at"] or "\\0"):
-            os.kill(os.getpid(), signal.SIGKILL)
+    if event != "call":
+        return
+    file = frame.f_code.co_filename
+    if file not in ours:
+        ours[file] = any(part in file for part in PARTS)
+    calls += ours[file]
+    if ours[file] and calls == stop:
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def child(asked):
+def die(*words, **named):
+    __import__("os").kill(__import__("os").getpid(), 9)
+
+def plant(place):
+    path, name = place.rsplit(".", 1)
+    files = {getattr(m, "__file__", None) or "": m for m in sys.modules.values()}
+    [function] = [
+        vars(module)[name] for file, module in files.items()
+        if file.endswith(path + ".py") and any(part in file for part in PARTS)
+        and name in vars(module)
+    ]
+    inspect.unwrap(function).__code__ = die.__code__
+
+def prepare(asked):
     global stop
+    stop = asked["call"]
     os.chdir(asked["folder"])
-    for handle in (1, 2):
-        os.dup2(pipes[handle][1], handle)
-    sys.stdout, sys.stderr = (open(at, "w", closefd=False) for at in (1, 2))
     if asked["nobody"] and os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -52,43 +67,76 @@ def child(asked):
     if asked["room"] is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked["room"],) * 2)
+    if asked["at"]:
+        plant(asked["at"])
     sys.argv = ["undertow", *asked["words"]]
-    stop, status = asked["call"], 0
-    if asked["counting"] or stop or asked["at"]:
+
+def command(asked):
+    prepare(asked)
+    if asked["counting"] or stop:
         sys.setprofile(count)
-    try:
+    if asked["script"] is None:
         undertow.cli.main()
+    else:
+        exec(asked["script"], {"__name__": "__main__"})
+
+def child(asked, pipes):
+    status = 0
+    for handle in (1, 2):
+        os.dup2(pipes[handle][1], handle)
+    sys.stdout, sys.stderr = (open(at, "w", closefd=False) for at in (1, 2))
+    try:
+        command(asked)
     except SystemExit as end:
         status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+        status = 1
     sys.setprofile(None)
     sys.stdout.flush()
     sys.stderr.flush()
     os.write(pipes[0][1], str(calls).encode())
     os._exit(status)
 
-for line in sys.stdin:
-    asked = json.loads(line)
+def begin(asked):
     # Pipes and not files, which the limit of room would cut; they hold all there is.
     pipes = [os.pipe() for _ in range(3)]
     for _, end in pipes:
         fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 2**20)
     started, pid = time.perf_counter(), os.fork()
     if not pid:
-        child(asked)
-    if asked["after"] is not None:
-        time.sleep(asked["after"])
+        child(asked, pipes)
+    return asked["after"], pipes, started, pid
+
+def finish(after, pipes, started, pid):
+    if after is not None:
+        time.sleep(after)
         os.kill(pid, signal.SIGKILL)
     _, ended = os.waitpid(pid, 0)
-    texts = []
+    seconds, texts = time.perf_counter() - started, []
     for start, end in pipes:
         os.close(end)
         with os.fdopen(start, "rb") as said:
             texts.append(said.read().decode())
-    found = {"status": os.waitstatus_to_exitcode(ended), "calls": int(texts[0] or 0),
-             "output": texts[1], "error": texts[2],
-             "seconds": time.perf_counter() - started}
-    print(json.dumps(found), flush=True)
+    return {"status": os.waitstatus_to_exitcode(ended), "calls": int(texts[0] or 0),
+            "output": texts[1], "error": texts[2], "seconds": seconds}
+
+for line in sys.stdin:
+    begun = [begin(asked) for asked in json.loads(line)]
+    print(json.dumps([finish(*each) for each in begun]), flush=True)
 """
+
+
+_PLAIN: dict[str, Any] = {
+    "script": None,
+    "counting": False,
+    "call": None,
+    "at": None,
+    "after": None,
+    "room": None,
+    "umask": None,
+    "nobody": False,
+}
 
 
 @dataclass(frozen=True)
@@ -114,42 +162,32 @@ class Nursery:
 
     process: subprocess.Popen[str]
 
-    def run(
-        self,
-        *words: str,
-        folder: Path,
-        counting: bool = False,
-        call: int | None = None,
-        at: str | None = None,
-        after: float | None = None,
-        room: int | None = None,
-        umask: int | None = None,
-        nobody: bool = False,
-    ) -> Ended:
+    def run(self, *words: str, folder: Path, **options: Any) -> Ended:
         """Run the command in a folder.
 
         It is killed at its `call`-th call, on entering the function `at` such as
         ``/run._release``, or `after` so many seconds; `room` is the most bytes of a
-        file that it may write, and `nobody` takes the rights of root away. Calls are
-        counted where asked for.
+        file that it may write, `umask` its mask, and `nobody` takes the rights of root
+        away. Calls are counted where it is `counting`. A `script` is run in place of
+        the command and finds the words in ``sys.argv[1:]``.
         """
-        asked: dict[str, Any] = {
-            "words": words,
-            "folder": str(folder),
-            "counting": counting,
-            "call": call,
-            "at": at,
-            "after": after,
-            "room": room,
-            "umask": umask,
-            "nobody": nobody,
-        }
+        [ended] = self.run_at_once([words], folder=folder, **options)
+        return ended
+
+    def run_at_once(
+        self, several: Iterable[Sequence[str]], *, folder: Path, **options: Any
+    ) -> list[Ended]:
+        """Run the command once with each of the words, all at the same time."""
+        assert set(options) <= set(_PLAIN)
+        asked = [
+            {**_PLAIN, **options, "words": words, "folder": str(folder)}
+            for words in several
+        ]
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(asked) + "\n")
         self.process.stdin.flush()
-        found = json.loads(self.process.stdout.readline())
-        return Ended(**found)
+        return [Ended(**each) for each in json.loads(self.process.stdout.readline())]
 
 
 @contextmanager

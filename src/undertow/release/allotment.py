@@ -16,6 +16,8 @@ from undertow.release.sensitivity import Reach
 __all__ = ["calibrate_rho", "round_down_long", "round_up_long", "share_weights"]
 
 _ROUNDS = 60
+# By so much of itself a level stays below a boundary found by bisection.
+_MARGIN = 2.0**-40
 
 
 def share_weights(
@@ -78,8 +80,10 @@ def calibrate_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     -----
     The simple bound :math:`\varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}` is solved
     for rho and starts a bisection on the best bound of Canonne, Kamath and Steinke
-    (2020), Corollary 13, which grows with rho. What is returned was checked by that
-    bound itself.
+    (2020), Corollary 13, which grows with rho, but as computed only up to its last
+    bits: a composed rho a little below the result could convert to a little more than
+    `epsilon`. The result stays off the boundary by far more than that, and what a plan
+    composes is checked again.
 
     Examples
     --------
@@ -89,7 +93,7 @@ def calibrate_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     surprise, level = -log_down(delta), round_down(epsilon)
     root = level / (math.sqrt(surprise + level) + math.sqrt(surprise))
-    low, high = root**2 * (1 - 2.0**-40), root**2
+    low, high = root**2 * (1 - _MARGIN), root**2
     if low == 0 or not _converts(low, epsilon, delta=delta):
         raise InfeasibleTarget(
             f"promise.epsilon must leave a positive rho, got {level:g}; promise more.",
@@ -103,7 +107,7 @@ def calibrate_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
             low = middle
         else:
             high = middle
-    return Fraction(low)
+    return Fraction(low * (1 - _MARGIN))
 
 
 def _converts(rho: float, epsilon: Fraction, *, delta: Fraction) -> bool:

@@ -35,6 +35,7 @@ def test_the_demo_leaves_tables_ledger_and_report(shown):
     assert "<title>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_demo_again_is_free_and_the_attack_is_the_same(shown):
     folder, first = shown
     result = invoke("demo", "--output", folder, "--json")
@@ -56,10 +57,12 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["schema", "plan"], ["schema", "release"]])
-def test_a_reader_that_goes_away_is_no_error_message(words):
+@pytest.mark.parametrize(
+    "name", ["plan", pytest.param("release", marks=pytest.mark.slow)]
+)
+def test_a_reader_that_goes_away_is_no_error_message(name):
     process = subprocess.Popen(
-        [sys.executable, "-m", "undertow", *words],
+        [sys.executable, "-m", "undertow", "schema", name],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

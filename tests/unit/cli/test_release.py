@@ -11,30 +11,12 @@ import jsonschema
 import pytest
 
 from support.command import invoke
-
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-[promise]
-granularity = "user"
-epsilon = "1"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "visits"
-select = "count"
-by = ["zone"]
-keys = { zone = ["A", "B", "[bold]"] }
-"""
+from support.release_documents import write_visits
 
 
 @pytest.fixture
 def file(tmp_path) -> Path:
-    (tmp_path / "visits.csv").write_text("person,zone\n1,A\n1,B\n2,A\n")
-    path = tmp_path / "visits.toml"
-    path.write_text(RELEASE)
-    return path
+    return write_visits(tmp_path, query={"keys": {"zone": ["A", "B", "[bold]"]}})
 
 
 def test_a_plan_shows_cost_and_error_and_touches_nothing(file):
@@ -91,7 +73,7 @@ def test_a_spent_budget_is_refused_in_one_sentence(file):
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_charged(file, change, words):
-    file.write_text(RELEASE.replace(*change))
+    file.write_text(file.read_text().replace(*change))
     result = invoke("release", "run", file)
     assert result.exit_code == 2, result.output
     assert result.stdout == ""

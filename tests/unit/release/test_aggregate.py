@@ -35,6 +35,14 @@ def total(values: Any, value: Value) -> tuple[int, int, int]:
     return tuple(found[name].tolist()[0] for name in job.measures)
 
 
+def codes(values: Any, value: Value) -> list[int]:
+    """The code of each value: it is alone in its cell."""
+    places = tuple(range(len(values)))
+    grid = Grid(("place",), (places,))
+    job = Job("x", ("sum",), by=("place",), grid=grid, value=value)
+    return run({value.column: values, "place": places}, job).measures["sum"].tolist()
+
+
 def test_absent_cells_are_zeros_in_the_order_of_the_grid():
     grid = Grid(("b", "a"), ((True, False), ("x", "y")))
     job = Job("q", ("rows",), by=("b", "a"), grid=grid)
@@ -80,19 +88,23 @@ def test_sums_beyond_64_bits_are_exact():
 
 def test_integers_are_coded_exactly_up_to_the_ends_of_64_bits():
     value = Value("x", Fraction(-(2**63)), Fraction(2**63 - 1), 40)
-    for number in (-(2**63), -(2**63) + 2**39, -1, 0, 2**39, 2**63 - 1):
-        expected = math.floor((number + 2**63) / Fraction(2**40) + Fraction(1, 2))
-        assert total(pa.array([number], pa.int64()), value)[1] == expected
+    numbers = (-(2**63), -(2**63) + 2**39, -1, 0, 2**39, 2**63 - 1)
+    assert codes(pa.array(numbers, pa.int64()), value) == [
+        math.floor((n + 2**63) / Fraction(2**40) + Fraction(1, 2)) for n in numbers
+    ]
 
 
 @pytest.mark.parametrize("low", [Fraction(1, 3), Fraction(-7, 2), Fraction(2)])
 @pytest.mark.parametrize("exponent", [-5, 0, 2])
 def test_integers_are_coded_exactly_between_broken_ends(low, exponent):
     value = Value("x", low, low + Fraction(29, 2), exponent)
-    for number in range(-6, 20):
-        clipped = min(max(Fraction(number), value.low), value.high)
-        expected = math.floor((clipped - low) / value.step + Fraction(1, 2))
-        assert total([number], value)[1] == expected
+    numbers = tuple(range(-6, 20))
+    assert codes(pa.array(numbers, pa.int64()), value) == [
+        math.floor(
+            (min(max(Fraction(n), low), value.high) - low) / value.step + Fraction(1, 2)
+        )
+        for n in numbers
+    ]
 
 
 def test_a_range_without_whole_numbers_has_its_two_ends():

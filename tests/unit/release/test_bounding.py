@@ -74,9 +74,9 @@ def test_the_key_decides_which_rows_are_kept():
     table = {"who": ["a"] * 40, "n": list(range(40))}
     kept = {
         tuple(rows(table, by_n(40), Bounding("who", 4), bytes([k] * 16)))
-        for k in range(6)
+        for k in range(3)
     }
-    assert len(kept) == 6
+    assert len(kept) == 3
     again = rows(table, by_n(40), Bounding("who", 4))
     assert again == rows(table, by_n(40), Bounding("who", 4))
 

@@ -38,6 +38,15 @@ def noise_of(promise, *needs, unit=BOTH):
     return calibrate_noise(needs, domain=DOMAIN, unit=unit, promise=promise)
 
 
+
+def test_promises_at_the_last_bit_of_their_conversion_are_kept():
+    for level in range(1, 1001, 8):
+        asked = stated(epsilon=Fraction(level, 100), delta="1e-7")
+        promise = settle_promise(asked, granularity=User())
+        found = noise_of(promise, need("a", TOTAL, "1"))
+        assert sum(noise.loss.rho for noise in found) > 0
+
+
 def test_shares_that_are_given_are_kept_in_proportion():
     weights = share_weights(
         [Fraction(1), Fraction(3)], [(CELLS, 24), (TOTAL, 1)], law="laplace"

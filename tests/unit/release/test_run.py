@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from support.release_documents import visits_mapping, write_visits
 from undertow.errors import (
     AssumptionError,
     BudgetExceeded,
@@ -34,23 +35,6 @@ VISITS = pa.table(
 )
 
 
-def asked(**changes):
-    release = {
-        "source": {"unit": "person"},
-        "promise": {"granularity": "user", "epsilon": "1"},
-        "bounds": {"rows_per_unit": 2},
-        "queries": [
-            {
-                "name": "visits",
-                "select": "count",
-                "by": ["zone"],
-                "keys": {"zone": ["A", "B", "C"]},
-            }
-        ],
-    }
-    return {**release, **changes}
-
-
 @pytest.fixture
 def ledger(tmp_path):
     with BudgetLedger.create(
@@ -63,7 +47,9 @@ def ledger(tmp_path):
 
 
 def test_a_run_charges_stores_and_writes(tmp_path, ledger):
-    done = from_table(VISITS, asked()).run(ledger=ledger, output=tmp_path / "out")
+    done = from_table(VISITS, visits_mapping()).run(
+        ledger=ledger, output=tmp_path / "out"
+    )
     assert not done.repeated
     assert ledger.remaining(User()) == Pure(1)
     with (tmp_path / "out" / "01-visits.csv").open(newline="") as file:
@@ -79,7 +65,7 @@ def test_a_run_charges_stores_and_writes(tmp_path, ledger):
 
 
 def test_asking_again_returns_the_same_output_for_free(ledger):
-    release = from_table(VISITS, asked())
+    release = from_table(VISITS, visits_mapping())
     first, second = release.run(ledger=ledger), release.run(ledger=ledger)
     assert second.repeated
     assert second.answers == first.answers
@@ -88,11 +74,11 @@ def test_asking_again_returns_the_same_output_for_free(ledger):
 
 
 def test_a_repeat_is_paid_for_and_a_third_is_refused_before_the_data(ledger):
-    release = from_table(VISITS, asked())
+    release = from_table(VISITS, visits_mapping())
     first, second = release.run(ledger=ledger), release.run(ledger=ledger, repeat=2)
     assert not second.repeated
     assert second.charge.number != first.charge.number
-    broken = from_table("no table at all", asked())
+    broken = from_table("no table at all", visits_mapping())
     with pytest.raises(BudgetExceeded, match="must fit the user budget"):
         broken.run(ledger=ledger, repeat=3)
 
@@ -100,7 +86,7 @@ def test_a_repeat_is_paid_for_and_a_third_is_refused_before_the_data(ledger):
 def test_a_run_that_died_after_its_charge_is_finished_without_another(
     ledger, monkeypatch
 ):
-    release = from_table(VISITS, asked())
+    release = from_table(VISITS, visits_mapping())
 
     def killed(*_, **__):
         raise KeyboardInterrupt
@@ -118,7 +104,7 @@ def test_a_run_that_died_after_its_charge_is_finished_without_another(
 
 
 def test_files_lost_after_the_store_are_written_again(tmp_path, ledger, monkeypatch):
-    release, folder = from_table(VISITS, asked()), tmp_path / "out"
+    release, folder = from_table(VISITS, visits_mapping()), tmp_path / "out"
 
     def full(*_):
         raise PlanError("disk full")
@@ -142,13 +128,13 @@ def test_an_engine_that_fails_costs_nothing(ledger, monkeypatch):
 
     monkeypatch.setattr(run_module, "run_jobs", dies)
     with pytest.raises(EngineError):
-        from_table(VISITS, asked()).run(ledger=ledger)
+        from_table(VISITS, visits_mapping()).run(ledger=ledger)
     assert ledger.remaining(User()) == Pure(2)
     assert ledger.history() == []
 
 
 def test_two_runs_at_once_hand_out_one_output(ledger, monkeypatch):
-    release, other = from_table(VISITS, asked()), []
+    release, other = from_table(VISITS, visits_mapping()), []
     store = ledger.store
 
     def second_is_faster(charge, output, **rest):
@@ -165,7 +151,7 @@ def test_two_runs_at_once_hand_out_one_output(ledger, monkeypatch):
 
 
 def test_seeded_noise_is_refused(ledger):
-    plan = from_table(VISITS, asked()).plan()
+    plan = from_table(VISITS, visits_mapping()).plan()
     with pytest.raises(AssumptionError, match="source must be secure for a release"):
         run_release(plan, ledger, table=VISITS, source=SimulatedSource(1))
     assert ledger.history() == []
@@ -181,11 +167,11 @@ def test_a_ledger_of_another_domain_is_refused(tmp_path):
         ) as other,
         pytest.raises(MismatchError, match="the ledger must be made for"),
     ):
-        from_table(VISITS, asked()).run(ledger=other)
+        from_table(VISITS, visits_mapping()).run(ledger=other)
 
 
 def test_a_closed_charge_is_not_opened_again(ledger):
-    release = from_table(VISITS, asked())
+    release = from_table(VISITS, visits_mapping())
     plan = release.plan()
     charge = ledger.charge(plan.releases, key=release_key(plan))
     ledger.fail(charge, "the table was withdrawn")
@@ -194,15 +180,15 @@ def test_a_closed_charge_is_not_opened_again(ledger):
 
 
 def test_no_table_and_two_tables_are_refused(ledger):
-    plan = from_table(VISITS, asked()).plan()
+    plan = from_table(VISITS, visits_mapping()).plan()
     with pytest.raises(PlanError, match=r"one of source\.table and table"):
         run_release(plan, ledger)
 
 
 def test_where_answers_go_does_not_change_what_is_charged():
-    first = from_table(VISITS, asked()).plan()
-    second = from_table(VISITS, asked(output={"folder": "elsewhere"})).plan()
-    other = from_table(VISITS, asked(bounds={"rows_per_unit": 3})).plan()
+    first = from_table(VISITS, visits_mapping()).plan()
+    second = from_table(VISITS, visits_mapping(output={"folder": "elsewhere"})).plan()
+    other = from_table(VISITS, visits_mapping(bounds={"rows_per_unit": 3})).plan()
     assert release_key(first) == release_key(second) != release_key(other)
 
 
@@ -212,29 +198,9 @@ def test_bytes_of_another_program_are_no_record():
             read_record(stored)
 
 
-RELEASE = """
-[source]
-table = "visits.csv"
-unit = "person"
-[promise]
-granularity = "user"
-epsilon = "1"
-[bounds]
-rows_per_unit = 2
-[[queries]]
-name = "visits"
-select = "count"
-by = ["zone"]
-keys = { zone = ["A", "B"] }
-"""
-
-
 @pytest.fixture
 def file(tmp_path) -> Path:
-    (tmp_path / "visits.csv").write_text("person,zone\n1,A\n1,B\n2,A\n")
-    path = tmp_path / "visits.toml"
-    path.write_text(RELEASE)
-    return path
+    return write_visits(tmp_path)
 
 
 def test_a_release_without_a_ledger_makes_one_with_its_promise(file):
@@ -243,14 +209,14 @@ def test_a_release_without_a_ledger_makes_one_with_its_promise(file):
     with BudgetLedger.open(file.parent / "visits.ledger") as made:
         assert made.budgets == {User(): Pure(1)}
         assert made.remaining(User()) == Pure(0)
-    file.write_text(RELEASE.replace('"A", "B"', '"A"'))
+    write_visits(file.parent, query={"keys": {"zone": ["A"]}})
     with pytest.raises(BudgetExceeded):
         load(file).run()
 
 
 def test_the_ledger_of_another_data_set_is_refused(file):
     load(file).run()
-    file.write_text(RELEASE + '[ledger]\nurl = "visits.ledger"\ndataset = "other"\n')
+    write_visits(file.parent, ledger={"url": "visits.ledger", "dataset": "other"})
     with pytest.raises(LedgerError, match="must be the ledger of 'other'"):
         load(file).run()
 
@@ -365,8 +331,8 @@ def test_the_risk_of_a_correlated_promise_is_that_of_its_leakage():
 
 
 def test_two_files_of_one_table_share_its_ledger(file):
-    other = file.with_name("other.toml")
-    other.write_text(RELEASE.replace('"A", "B"', '"B"'))
+    keys = {"zone": ["B"]}
+    other = write_visits(file.parent, name="other.toml", query={"keys": keys})
     load(file).run()
     with pytest.raises(BudgetExceeded):
         load(other).run()
@@ -374,12 +340,12 @@ def test_two_files_of_one_table_share_its_ledger(file):
 
 def test_a_table_in_memory_needs_a_ledger():
     with pytest.raises(PlanError, match="ledger must be given for a table in memory"):
-        from_table(VISITS, asked()).run()
+        from_table(VISITS, visits_mapping()).run()
 
 
 def test_the_ledger_of_one_unit_is_not_charged_for_another(ledger):
-    from_table(VISITS, asked()).run(ledger=ledger)
-    zones = asked(source={"unit": "zone"})
+    from_table(VISITS, visits_mapping()).run(ledger=ledger)
+    zones = visits_mapping(source={"unit": "zone"})
     with pytest.raises(MismatchError, match="another unit"):
         from_table(VISITS, zones).run(ledger=ledger)
     assert len(ledger.history()) == 2
@@ -415,11 +381,11 @@ def test_a_ledger_without_the_promised_granularity_is_refused(tmp_path):
         ) as other,
         pytest.raises(AssumptionError, match="a budget at the promised granularity"),
     ):
-        from_table(VISITS, asked()).run(ledger=other)
+        from_table(VISITS, visits_mapping()).run(ledger=other)
 
 
 def test_distinct_units_of_rows_that_count_by_themselves_are_refused():
-    release = asked(source={"unit": "person", "per": "event"}, bounds={})
+    release = visits_mapping(source={"unit": "person", "per": "event"}, bounds={})
     release["promise"] = {"granularity": "event", "epsilon": "1"}
     release["queries"][0]["select"] = "count_distinct"
     with pytest.raises(PlanError, match=r"must be count where source\.per"):
@@ -431,6 +397,5 @@ def test_a_pattern_has_the_ledger_of_its_folder(table, tmp_path):
     from undertow.release.document import read_release
     from undertow.release.ledger_place import ledger_address
 
-    path = tmp_path / "visits.toml"
-    path.write_text(RELEASE.replace("visits.csv", table))
+    path = write_visits(tmp_path, source={"table": table})
     assert ledger_address(read_release(path)) == str(tmp_path / "visits.ledger")
