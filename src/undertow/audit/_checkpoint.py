@@ -12,7 +12,13 @@ from typing import Any
 
 from undertow.audit.subjects import AuditError
 
-__all__ = ["Checkpoint", "Place", "Section", "places"]
+__all__ = ["UNREADABLE", "Checkpoint", "Place", "Section", "places"]
+
+UNREADABLE = (
+    ValueError, KeyError, TypeError, AttributeError, SyntaxError, EOFError,
+    OverflowError, RecursionError,
+)  # fmt: skip
+"""What reading a state may raise that is not what was saved."""
 
 _FORMAT = "undertow audit checkpoint 2"
 _OLDER = "undertow audit checkpoint 1"

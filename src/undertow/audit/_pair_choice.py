@@ -17,11 +17,14 @@ from undertow._validate import check_index
 from undertow.audit._checkpoint import Place
 from undertow.audit._freshness import probe
 from undertow.audit._identity import subject_identity
-from undertow.audit._pair_outcome import Pair, draw_outputs
+from undertow.audit._pair_chunks import Pair
+from undertow.audit._pair_contest import Contestant, Measure, Outputs
+from undertow.audit._pair_draw import draw_outputs, is_divisible
 from undertow.audit._pair_scores import ScoreChoice, pair_scores
-from undertow.audit._pair_training import Runs, Training
+from undertow.audit._pair_training import Kept, Runs, Training
 from undertow.audit.claim import Claim
-from undertow.audit.events import LabelEvent, ScoreEvent, best_event
+from undertow.audit.events import LabelEvent, Score, ScoreEvent
+from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import AuditError, Subject
 
 __all__ = ["Choice", "Search", "read_pairs", "stream_seed"]
@@ -55,47 +58,75 @@ class Search:
     ) -> Choice:
         """Draw so many runs of each input and choose; go on from a checkpoint.
 
-        Before, refuse a subject that repeats its batches, if it is to draw anew.
+        Before, refuse a subject that repeats its batches, if it is to draw anew; a
+        function that is called for each run knows of no batches.
         """
         section = None if place is None else place.section(self._job(sizes))
         training = Training(
             self.subject, sizes, stream=stream_seed(self.root), section=section
         )
-        if fresh:
+        if fresh and not is_divisible(self.subject):
             draw, given = functools.partial(draw_outputs, self.subject), min(sizes)
             probe(draw, given, trials=sizes[given], name=self.subject.name)
-        runs, kept = training.runs(), training.pair
-        pairs = [p for p in self.pairs if kept is None or set(p) == set(kept)]
-        pair, event = self._best(runs, pairs)
-        training.choose(pair)
-        return Choice(pair, event, (runs[pair[0]], runs[pair[1]]))
+        runs = training.runs()
+        best = self._best(runs, training.kept)
+        training.choose(Kept((min(best.pair), max(best.pair)), best.learned))
+        return Choice(best.pair, best.event, (runs[best.pair[0]], runs[best.pair[1]]))
 
-    def _best(
-        self, runs: Runs, pairs: list[Pair]
-    ) -> tuple[Pair, LabelEvent | ScoreEvent]:
-        """Return the pair and event that did best in the second part of the runs."""
-        tested, best = self.claim.for_replacement(), None
-        made: dict[Pair, Any] = {}
+    def _best(self, runs: Runs, kept: Kept | None) -> Contestant:
+        """Return the pair and event that did best in the second part of the runs.
+
+        An event of a learned score is taken only if it beats the best of the others by
+        more than chance; what was chosen before is chosen again.
+        """
+        pairs = [p for p in self.pairs if kept is None or set(p) == set(kept.pair)]
         halves = {given: _halves(run) for given, run in runs.items()}
-        for one, two in pairs:
-            key = (min(one, two), max(one, two))
-            proposal, selection = zip(halves[one], halves[two], strict=True)
+        if kept is not None:
+            return self._winner(halves, pairs, learned=kept.learned)
+        usual = self._winner(halves, pairs, learned=False)
+        if "learned" not in self._asked:
+            return usual
+        learned = self._winner(halves, pairs, learned=True)
+        return learned if self._measure.surpasses(learned, usual) else usual
+
+    def _winner(
+        self, halves: dict[int, Outputs], pairs: list[Pair], *, learned: bool
+    ) -> Contestant:
+        """Return the best event over all pairs, of learned scores or of the others."""
+        made: dict[Pair, tuple[Score, ...]] = {}
+        found = []
+        for pair in pairs:
+            key = (min(pair), max(pair))
+            proposal, selection = zip(*(halves[given] for given in pair), strict=True)
             if key not in made:
-                made[key] = pair_scores(
-                    self.subject, key, proposal, choice=self.score, seed=self.root
+                made[key] = self._scores(key, proposal, learned=learned)
+            found.append(
+                self._measure.best(
+                    pair, proposal, selection, scores=made[key], learned=learned
                 )
-            found = best_event(
-                proposal,
-                selection,
-                scores=made[key],
-                tail=(1.0 - self.confidence) / 2.0,
-                delta=tested.delta,
-                parameter="mu" if tested.parameter == "mu" else "epsilon",
             )
-            if best is None or found.value > best[0]:
-                best = (found.value, (one, two), found.event)
-        assert best is not None
-        return best[1], best[2]
+        return max(found, key=lambda one: one.value)
+
+    def _scores(
+        self, key: Pair, proposal: Outputs, *, learned: bool
+    ) -> tuple[Score, ...]:
+        if learned:
+            return learned_scores(proposal[0], proposal[1], seed=self.root)
+        others = [one for one in self._asked if one != "learned"]
+        return pair_scores(self.subject, key, proposal, choice=others, seed=self.root)
+
+    @property
+    def _asked(self) -> list[Any]:
+        """What to look at besides the outputs, one by one."""
+        if self.score is None:
+            return []
+        if callable(self.score) or isinstance(self.score, str):
+            return [self.score]
+        return list(self.score)
+
+    @property
+    def _measure(self) -> Measure:
+        return Measure(self.claim.for_replacement(), self.confidence)
 
     def _job(self, sizes: dict[int, int]) -> str:
         parts = [

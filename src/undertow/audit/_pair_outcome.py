@@ -6,11 +6,8 @@ import json
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from undertow.audit._freshness import Freshness, order_entropy
 from undertow.audit._identity import subject_identity
+from undertow.audit._pair_chunks import EventTest
 from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, ScoreEvent
@@ -20,7 +17,6 @@ from undertow.audit.subjects import (
     AuditError,
     Subject,
     is_seeded,
-    read_outputs,
     shortened,
 )
 from undertow.privacy.result import Estimate, Witness, to_plain
@@ -28,111 +24,21 @@ from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bou
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = [
-    "BATCH",
     "FEWEST",
     "TRAINING",
-    "EventTest",
-    "Pair",
     "certify_counts",
-    "draw_outputs",
     "job_fingerprint",
     "pair_result",
     "pair_trials_needed",
-    "repeats",
     "runs_needed",
 ]
 
-Pair = tuple[int, int]
-
-BATCH = 10_000
-"""Runs of one input in a batch."""
 FEWEST = 8
 """Runs of each input that a choice needs."""
 TRAINING = 2_000_000
 """Most runs used for the choice, all inputs together."""
 
 _LARGEST = 2**49
-# Independent batches agree so well with probability at most exp(-40).
-_REPETITION = 40.0
-
-
-class EventTest:
-    """One chunk of the certifying half; can be sent to another process.
-
-    Parameters
-    ----------
-    subject : Subject
-        What is run.
-    pair : pair of int
-        Numbers of the inputs.
-    event : LabelEvent or ScoreEvent
-        What is counted.
-    sizes : pair of int
-        Runs on each input, all chunks together.
-    earlier : pair of arrays
-        Training outputs of each input, which no batch may repeat.
-    """
-
-    def __init__(
-        self,
-        subject: Subject,
-        pair: Pair,
-        event: LabelEvent | ScoreEvent,
-        *,
-        sizes: tuple[int, int],
-        earlier: tuple[NDArray[Any], NDArray[Any]],
-    ) -> None:
-        self.subject, self.pair = subject, pair
-        self.event, self.sizes = event, sizes
-        self.earlier = tuple(part[:BATCH] for part in earlier)
-        self._fresh = Freshness(subject.name)
-        for given, part in zip(pair, earlier, strict=True):
-            for start in range(0, len(part), BATCH):
-                self._fresh.check(given, part[start : start + BATCH])
-        self.chunks = -(-max(sizes) // BATCH)
-
-    def __call__(self, seed: np.random.SeedSequence, index: int) -> dict[str, int]:
-        counts = {}
-        streams = [np.random.default_rng(child) for child in seed.spawn(2)]
-        for side, given, total, earlier, rng in zip(
-            "pq", self.pair, self.sizes, self.earlier, streams, strict=True
-        ):
-            size = min(BATCH, max(0, total - index * BATCH))
-            counts[side] = self._hits(given, size, earlier, rng) if size else 0
-        return counts
-
-    def _hits(
-        self, given: int, size: int, earlier: NDArray[Any], rng: np.random.Generator
-    ) -> int:
-        outputs = draw_outputs(self.subject, given, size, rng)
-        if repeats(earlier, outputs):
-            raise AuditError(
-                f"{self.subject.name} must draw anew in every batch, got the same "
-                "outputs in the same order; do not seed it with a constant."
-            )
-        self._fresh.check(given, outputs)
-        return int(self.event.holds(outputs).sum())
-
-
-def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:
-    r"""Return whether two batches agree too well to be independent.
-
-    Notes
-    -----
-    Proposition 6 of the page *Event audits*: independent runs agree in their first m
-    outputs with probability at most :math:`e^{-m H}`, where H is the entropy of the
-    frequencies among them. Agreement is called repetition if m H exceeds 40.
-
-    Examples
-    --------
-    >>> coins = np.random.default_rng(1).integers(2, size=100)
-    >>> repeats(coins, coins), repeats(coins, 1 - coins), repeats(coins[:9], coins[:9])
-    (True, False, False)
-    """
-    m = min(len(earlier), len(later))
-    if m == 0 or not np.array_equal(earlier[:m], later[:m]):
-        return False
-    return order_entropy(later[:m]) > _REPETITION
 
 
 def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
@@ -165,14 +71,6 @@ def runs_needed(claim: Claim, *, confidence: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
-
-
-def draw_outputs(
-    subject: Subject, given: int, size: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    """Run a subject and check what it returns."""
-    raw = subject.sample(given, size, rng=rng)
-    return read_outputs(raw, size, name=subject.name)
 
 
 def certify_counts(
@@ -246,6 +144,7 @@ def job_fingerprint(test: EventTest, claim: Claim, confidence: float) -> str:
         test.pair,
         test.event.exact,
         test.sizes,
+        test.batch,
         str(claim),
         confidence,
     ]

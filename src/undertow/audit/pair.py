@@ -18,11 +18,10 @@ from undertow._validate import check_count, check_probability
 from undertow.audit._checkpoint import places
 from undertow.audit._copies import check_copies
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
+from undertow.audit._pair_chunks import EventTest, Pair
 from undertow.audit._pair_outcome import (
     FEWEST,
     TRAINING,
-    EventTest,
-    Pair,
     certify_counts,
     job_fingerprint,
     pair_result,
@@ -76,12 +75,15 @@ def audit_pair(
     score : "learned", "bits", callable or sequence of these, optional
         Numbers to look at besides the outputs themselves: classifiers of the outputs
         (scikit-learn), the lowest bits of floats, or functions from outputs to one
-        number each, which must not depend on the other outputs of the batch.
+        number each, which must not depend on the other outputs of the batch. A learned
+        score is used only where it beats the others by more than chance, in training.
     workers, progress
         As in :func:`~undertow.audit.runner.run_chunks`, for the certifying half.
     checkpoint : path, optional
         As there, for both halves. Besides counts it keeps the outputs of the choosing
-        half, so guard it as you would guard them.
+        half and of a batch that was begun, so guard it as you would guard them. Of a
+        function that is called for each run, every second is kept; of others, whole
+        batches of 10,000.
 
     Returns
     -------

@@ -16,7 +16,8 @@ import numpy as np
 
 from undertow._validate import check_count, check_probability
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
-from undertow.audit._pair_outcome import BATCH, FEWEST, EventTest, Pair, pair_result
+from undertow.audit._pair_chunks import BATCH, EventTest, Pair
+from undertow.audit._pair_outcome import FEWEST, pair_result
 from undertow.audit._pair_scores import ScoreChoice
 from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject
@@ -215,12 +216,7 @@ class _Looks(EventTest):
     def __call__(self, seed: np.random.SeedSequence, index: int) -> dict[str, int]:
         size = min(self.batch, self.sizes[0] - index * self.batch)
         streams = [np.random.default_rng(child) for child in seed.spawn(2)]
-        hits = [
-            self._hits(given, size, earlier, rng)
-            for given, earlier, rng in zip(
-                self.pair, self.earlier, streams, strict=True
-            )
-        ]
+        hits = [self._drawn(side, size, rng) for side, rng in enumerate(streams)]
         return {"p": hits[0], "q": hits[1], "runs": size}
 
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
-from undertow.audit._checkpoint import Checkpoint, Place, Section
+from undertow.audit._checkpoint import UNREADABLE, Checkpoint, Place, Section
 from undertow.audit.subjects import AuditError
 
-__all__ = ["Counts", "Progress", "Work", "run_chunks"]
+__all__ = ["Counts", "Progress", "Step", "Work", "run_chunks"]
 
 Counts = dict[str, NDArray[np.int64]]
 """Counts by name; a single count is an array without axes."""
@@ -30,6 +30,17 @@ Work = Callable[[np.random.SeedSequence, int], Mapping[str, Any]]
 
 Progress = Callable[[int, int, Counts], None]
 """Called with the chunks done, the chunks in all, and the counts so far."""
+
+
+class Step(NamedTuple):
+    """Part of a chunk is done, or the chunk with its counts.
+
+    `saved` returns the part in a form that JSON holds, or None if there is none.
+    """
+
+    saved: Callable[[], Any] | None
+    counts: Mapping[str, Any] | None = None
+
 
 _LARGEST = 2**62
 # Equal parts of a run after which progress is told.
@@ -54,7 +65,11 @@ def run_chunks(
     ----------
     work : callable
         From a seed sequence and the number of the chunk to a mapping of names to whole
-        numbers or arrays of them; the same names and shapes from every chunk.
+        numbers or arrays of them; the same names and shapes from every chunk. With
+        methods ``steps(seed, index, begun)``, which yields a `Step` for each part and
+        at last the counts, and ``restored(saved)``, which reads what a step has saved
+        (``begun`` is that or None), a checkpoint keeps parts of a chunk as well, if
+        there is one worker.
     chunks : int
         How many.
     seed : int
@@ -68,7 +83,8 @@ def run_chunks(
     checkpoint : path, optional
         A file, readable by its owner alone, that is replaced as a whole about every
         second and when the run ends or is interrupted. If it is there, the run goes on
-        from it; a kill costs a second's work, or the chunk that was under way.
+        from it; a kill costs a second's work, or the chunk, or the part of one, that
+        was under way.
     progress : callable, optional
         Called after 1, 2, 4, ... chunks, and after every 128th part of them.
 
@@ -85,8 +101,8 @@ def run_chunks(
 
     Notes
     -----
-    Counts hold no output of the mechanism and no record. Not checkable: that `work`
-    depends on its two arguments alone.
+    Counts hold no output of the mechanism and no record; what `steps` saves of a begun
+    chunk may. Not checkable: that `work` depends on its two arguments alone.
 
     Examples
     --------
@@ -99,11 +115,11 @@ def run_chunks(
     root = check_count(seed, "seed", minimum=0)
     hands = check_count(workers, "workers")
     section = _section(checkpoint, _job(fingerprint, root, total))
-    held = saved = _resume(section, total)
+    held = saved = _resume(section, total, work)
     try:
         for now in _advance(work, root, held, total, hands):
             held = now
-            if progress is not None and _is_mark(held.done, total):
+            if progress is not None and not held.part and _is_mark(held.done, total):
                 copies = {name: array.copy() for name, array in held.counts.items()}
                 progress(held.done, total, copies)
             if section is not None and section.due():
@@ -116,20 +132,39 @@ def run_chunks(
 
 
 class _Held(NamedTuple):
-    """So many chunks, from the first on, and their counts."""
+    """So many chunks, from the first on, their counts, and a part of the next one.
+
+    `begun` is such a part as `restored` returned it.
+    """
 
     done: int
     counts: Counts
+    part: Step | None = None
+    begun: Any = None
 
 
 def _advance(
     work: Work, root: int, held: _Held, total: int, hands: int
 ) -> Iterator[_Held]:
-    """Run the other chunks; yield what is held after each of them."""
+    """Run the other chunks; yield what is held after each of them, or their parts."""
+    if hands == 1 and hasattr(work, "steps"):
+        yield from _stepwise(work, root, held, total)
+        return
     mapper = _serial if hands == 1 else _Workers(hands)
     while held.done < total:
         for part in mapper(work, root, range(held.done, total)):
             held = _Held(held.done + 1, _add(held.counts, _read_counts(part)))
+            yield held
+
+
+def _stepwise(work: Any, root: int, held: _Held, total: int) -> Iterator[_Held]:
+    while held.done < total:
+        for step in work.steps(_child(root, held.done), held.done, held.begun):
+            if step.counts is None:
+                held = _Held(held.done, held.counts, step)
+            else:
+                counts = _add(held.counts, _read_counts(step.counts))
+                held = _Held(held.done + 1, counts)
             yield held
 
 
@@ -248,7 +283,7 @@ def _section(
     return checkpoint.section(job)
 
 
-def _resume(section: Section | None, total: int) -> _Held:
+def _resume(section: Section | None, total: int, work: Any) -> _Held:
     """Return what the checkpoint holds: nothing if there is no such file."""
     state = None if section is None else section.read()
     if section is None or state is None:
@@ -258,11 +293,14 @@ def _resume(section: Section | None, total: int) -> _Held:
         counts = {k: np.array(v, dtype=np.int64) for k, v in state["counts"].items()}
         if done > total:
             raise ValueError("more chunks than there are")
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        part = state.get("part")
+        begun = None if part is None else work.restored(part)
+    except UNREADABLE as error:
         raise section.damaged(error) from None
-    return _Held(done, counts)
+    return _Held(done, counts, begun=begun)
 
 
 def _save(section: Section, held: _Held) -> None:
     counts = {name: array.tolist() for name, array in held.counts.items()}
-    section.save({"done": held.done, "counts": counts})
+    part = None if held.part is None or held.part.saved is None else held.part.saved()
+    section.save({"done": held.done, "counts": counts, "part": part})

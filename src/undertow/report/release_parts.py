@@ -14,7 +14,6 @@ from typing import Any
 from undertow.report.release_words import shown_cell, shown_text
 
 __all__ = [
-    "MOST_ROWS",
     "answer_table",
     "facts_list",
     "meter",
@@ -22,9 +21,6 @@ __all__ = [
     "release_shell",
     "sentence_list",
 ]
-
-MOST_ROWS = 2000
-"""Rows of a table that a page shows."""
 
 # Characters of a key up to which it stays on one line.
 _SHORT = 24

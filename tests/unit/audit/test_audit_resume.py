@@ -13,8 +13,8 @@ import time
 import numpy as np
 import pytest
 
-from undertow.audit import _checkpoint, _pair_outcome, _pair_training
-from undertow.audit._pair_training import decoded, encoded
+from undertow.audit import _checkpoint, _pair_chunks, _pair_training
+from undertow.audit._pair_draw import decoded, encoded
 from undertow.audit.claim import Claim
 from undertow.audit.events import lowest_bit
 from undertow.audit.local import audit_local
@@ -64,7 +64,7 @@ def sets(values, rng):
 @pytest.fixture
 def small(monkeypatch):
     """Batches of a thousand runs."""
-    for module in (_pair_outcome, _pair_training):
+    for module in (_pair_chunks, _pair_training):
         monkeypatch.setattr(module, "BATCH", 1000)
 
 
@@ -128,7 +128,7 @@ def test_the_choice_among_many_pairs_is_kept_with_the_runs_of_one_pair(tmp_path)
     first, again = Counted(laplace), Counted(laplace)
     assert run(first) == run(again)
     state = json.loads(path.read_text())["sections"]["choice"]["state"]
-    assert state["pair"] == [0, 2]
+    assert state["kept"] == [[0, 2], False]
     assert set(state["runs"]) == {"0", "2"}
 
 
@@ -174,7 +174,7 @@ def test_a_score_that_has_changed_its_mind_is_refused(tmp_path):
         {"runs": {"0": {"literals": "[1, 2", "stand": None}}},
         {"runs": {"7": {"labels": [], "stand": None}}},
         {"runs": {"0": {"labels": ["a"], "stand": None}}},
-        {"pair": [1]},
+        {"kept": [1]},
         {"runs": None},
     ],
     ids=["array", "literals", "input", "part", "pair", "none"],

@@ -8,7 +8,7 @@ import os
 import numpy as np
 import pytest
 
-from undertow.audit._pair_outcome import repeats
+from undertow.audit._pair_chunks import repeats
 from undertow.audit.certify import event_epsilon
 from undertow.audit.claim import Claim
 from undertow.audit.pair import audit_pair, pair_trials_needed

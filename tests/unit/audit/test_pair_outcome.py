@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim, audit_pair
-from undertow.audit._pair_outcome import EventTest, pair_result
+from undertow.audit._pair_chunks import EventTest
+from undertow.audit._pair_outcome import pair_result
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.faults import named_fault
 from undertow.audit.subject_callable import CallableSubject

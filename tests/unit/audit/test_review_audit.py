@@ -16,7 +16,7 @@ from scipy.stats import binom
 
 from undertow.audit._freshness import Freshness
 from undertow.audit._identity import subject_identity
-from undertow.audit._pair_outcome import EventTest
+from undertow.audit._pair_chunks import EventTest
 from undertow.audit._reading import ValueReader
 from undertow.audit.certify import (
     event_epsilon,

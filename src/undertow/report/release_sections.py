@@ -1,0 +1,250 @@
+"""What a release report says, section by section, in no markup language.
+
+Each renderer takes its words from here alone, so that two of them cannot differ in what
+they promise; what they leave out or draw is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from undertow.report.release_facts import (
+    Facts,
+    answer_words,
+    checked,
+    correlation_words,
+    made_facts,
+    made_words,
+    query_words,
+    risk_facts,
+    theorems,
+    unchecked,
+    unprotected,
+)
+from undertow.report.release_words import (
+    Record,
+    all_costs,
+    cost_rows,
+    guess_bound,
+    loss_words,
+    promise_sentence,
+    shown_text,
+)
+
+__all__ = [
+    "GUESSES",
+    "MOST_ROWS",
+    "Answer",
+    "Correlation",
+    "CostRow",
+    "Costs",
+    "Level",
+    "Query",
+    "Release",
+    "RiskCard",
+    "release_sections",
+]
+
+GUESSES = "right guesses of 100, at most"
+"""The heading of a column of chances."""
+
+MOST_ROWS = 2000
+"""Rows of a table that a report shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """What may change, its name, the costs of a run and of all, and the best guess."""
+
+    words: str
+    name: str
+    costs: tuple[str, ...]
+    chance: float
+    promised: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The costs by granularity, their headings, and what the promised row says."""
+
+    rows: tuple[CostRow, ...]
+    heads: tuple[str, ...]
+    promised: str
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A case, what it tells at most, and the best guess in it."""
+
+    case: str
+    loss: str
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """What an attacker learns who knows how records depend, beside one who does not."""
+
+    words: str
+    levels: tuple[Level, ...]
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCard:
+    """The risk of the stated attacker; chances of guessing blindly and at most."""
+
+    points: str
+    sentence: str
+    baseline: float
+    reached: float
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of an answer that are shown, keys first, and how many there are."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Any]
+    total: int
+    unit: str
+    confidence: float
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What was asked, in words, and the answer if there is one."""
+
+    name: str
+    words: str
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """All that a report says. Names and columns of queries are as they came."""
+
+    title: str
+    made: str
+    is_plan: bool
+    simulated: bool
+    promise: str
+    costs: Costs
+    correlation: Correlation
+    risk: RiskCard | None
+    queries: tuple[Query, ...]
+    keys_listed: bool
+    unprotected: tuple[str, ...]
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+    theorems: tuple[str, ...]
+    facts: Facts
+
+
+def release_sections(record: Record) -> Release:
+    """Return what the report of a record says."""
+    made = f"Made on {made_words(record)} by Undertow {record['versions']['undertow']}."
+    asked = list(
+        zip(record["document"]["queries"], record["plan"]["queries"], strict=True)
+    )
+    answers = record["answers"] or [None] * len(asked)
+    return Release(
+        f"Private release: {shown_text(record['title'])}",
+        made,
+        is_plan=not record["answers"],
+        simulated=any(answer["simulated"] for answer in record["answers"]),
+        promise=promise_sentence(record),
+        costs=_costs(record),
+        correlation=_correlation(record),
+        risk=_risk(record),
+        queries=tuple(
+            _query(query, error, answer)
+            for (query, error), answer in zip(asked, answers, strict=True)
+        ),
+        keys_listed=any(q["by"] and error["cells"] is not None for q, error in asked),
+        unprotected=unprotected(record),
+        checked=checked(record),
+        unchecked=unchecked(record),
+        theorems=theorems(record),
+        facts=made_facts(record),
+    )
+
+
+def _costs(record: Record) -> Costs:
+    plan = record["plan"]
+    heads: tuple[str, ...] = ("cost",)
+    if plan["horizon_costs"]:
+        heads = ("cost of this run", f"cost of all {plan['runs']:,} runs")
+    rows = tuple(
+        CostRow(
+            words,
+            shown_text(name),
+            (cost, later) if later else (cost,),
+            chance,
+            name == plan["granularity"],
+        )
+        for name, words, cost, chance, later in cost_rows(record)
+    )
+    return Costs(rows, heads, _promised(record))
+
+
+def _promised(record: Record) -> str:
+    stated = record["document"]["promise"]
+    if stated["correlation"] is not None:
+        return "what is left to spend so that dependent records keep the promise."
+    if stated["advantage"] is not None:
+        return "what the promised advantage comes down to."
+    return "the promise."
+
+
+def _correlation(record: Record) -> Correlation:
+    plan = record["plan"]
+    words, facts = correlation_words(record)
+    if plan["leakage"] is None:
+        return Correlation(words, (), facts)
+    cases = (
+        ("records are independent", all_costs(record)[plan["granularity"]]),
+        (
+            "records depend on each other, as stated",
+            {"notion": "pure", "epsilon": plan["leakage"]["value"]},
+        ),
+    )
+    levels = tuple(
+        Level(case, loss_words(loss), guess_bound(loss)) for case, loss in cases
+    )
+    return Correlation(words, levels, facts)
+
+
+def _risk(record: Record) -> RiskCard | None:
+    card = record["plan"]["risk"]
+    if card is None:
+        return None
+    baseline = float(card["baseline"])
+    return RiskCard(
+        card["points"],
+        shown_text(card["sentence"]),
+        baseline,
+        baseline + float(card["advantage"]),
+        risk_facts(record),
+    )
+
+
+def _query(
+    query: Mapping[str, Any], error: Mapping[str, Any], answer: Mapping[str, Any] | None
+) -> Query:
+    words = query_words(query, error)
+    if answer is None:
+        return Query(query["name"], words, None)
+    found = Answer(
+        tuple(answer["columns"]),
+        answer["rows"][:MOST_ROWS],
+        len(answer["rows"]),
+        answer_words(query),
+        answer["confidence"],
+        tuple(shown_text(note) for note in answer["notes"]),
+    )
+    return Query(query["name"], words, found)
