@@ -84,7 +84,7 @@ class Tally:
         self._items: dict[Hashable, _Item] = {}
         self._rates: dict[Hashable, Loss] = {}
         self._index = TimeIndex()
-        self._plain = notion != "approx" and isinstance(domain, Stream)
+        self._near = notion != "approx" and isinstance(domain, Stream)
         self._known: dict[Granularity, Loss] = {}
         self._trial = _Trial()
 
@@ -99,8 +99,8 @@ class Tally:
         }
         for key, item in self._try(several).changed.items():
             if key not in self._items:
+                # All claims of a release are about one view.
                 self._index.add(key, item.columns[0].view)
-                self._plain &= len(item.columns) == 1
             self._items[key] = item
         self._trial = _Trial()
 
@@ -131,8 +131,8 @@ class Tally:
 
     def _after(self, target: Granularity, trial: _Trial) -> Loss:
         changed = trial.changed
-        reach = reach_of(target) if self._plain and self._items else None
-        if reach is None or any(len(item.columns) > 1 for item in changed.values()):
+        reach = reach_of(target) if self._near and self._items else None
+        if reach is None:
             return self._whole(target, {**self._items, **changed})
         near = self._index.near([r.view for r in trial.releases], reach=reach)
         if near is None or len(near) > len(self._items) // 2:

@@ -76,6 +76,25 @@ def test_far_charges_do_not_make_a_charge_dearer():
         assert tally.loss(ut.WEvent(3)) == ut.Pure(f"{min(at + 1, 3)}/10")
 
 
+def test_a_release_with_two_claims_does_not_bring_far_charges_back(monkeypatch):
+    claims = [
+        Claim(ut.Pure(1), ut.User(), "view"),
+        Claim(ut.Pure(1), ut.Event(), "view"),
+    ]
+    tally = Tally(DAY, "pure")
+    tally.add([ut.Release.with_claims("whole", claims, view=ut.Identity())])
+    for at in range(20):
+        tally.add([release(ut.Pure("0.1"), ut.At(at), unit=ut.Event())])
+    tally.loss(ut.Event())
+    seen = []
+    compose = Tally._compose
+    monkeypatch.setattr(
+        Tally, "_compose", lambda s, t, i: seen.append(len(i)) or compose(s, t, i)
+    )
+    tally.loss(ut.Event(), extra=[release(ut.Pure("0.1"), ut.At(3), unit=ut.Event())])
+    assert max(seen) == 2
+
+
 def test_the_reach_of_a_change():
     assert [reach_of(g) for g in (ut.Event(), ut.WEvent(5), ut.User())] == [1, 5, None]
 
