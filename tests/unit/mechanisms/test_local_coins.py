@@ -71,34 +71,68 @@ def test_ones_are_set_at_their_places(monkeypatch):
     monkeypatch.setattr(
         _coins, "sample_ones", lambda *_, **__: np.array(places, dtype=np.int64)
     )
-    words = bernoulli_words(Fraction(1, 100), 3200, bits=Scripted([]))
+    words = bernoulli_words(Fraction(1, 900), 3200, bits=Scripted([]))
     found = np.flatnonzero(unpack(words[None, :], 3200 * 32)[0])
     assert found.tolist() == places
 
 
-def test_a_half_and_a_quarter_are_the_bits_of_one_and_two_words():
-    class Counting:
+@pytest.mark.parametrize("eighths", [1, 2, 3, 4])
+def test_few_digits_are_exact_over_all_random_words(eighths):
+    # Thirty-two lanes with all numbers of the digits: exactly so many ones.
+    rate = Fraction(eighths, 8)
+    digits = lane_digits(5)[-(rate.denominator.bit_length() - 1) :]
+
+    class Listed:
         width = 16
 
         def words(self, count):
-            return np.arange(count, dtype=np.uint16) * np.uint16(40503)
+            assert count == 2 * len(digits)
+            return np.array(digits, dtype=np.uint32).view(np.uint16)
 
-    drawn = Counting().words(160).view(np.uint32)
-    half = bernoulli_words(Fraction(1, 2), 40, bits=Counting())
-    np.testing.assert_array_equal(half, drawn[:40])
-    quarter = bernoulli_words(Fraction(1, 4), 40, bits=Counting())
-    np.testing.assert_array_equal(quarter, drawn[:40] & drawn[40:])
+    result = np.zeros(1, dtype="<u4")
+    _coins._combine(rate, result, Listed())
+    assert int(result[0]).bit_count() == 32 * rate
+
+
+@pytest.mark.parametrize(
+    ("rate", "base"),
+    [("0.2689", Fraction(1, 4)), ("0.381", Fraction(3, 8)), ("0.07", Fraction(0))],
+)
+def test_bits_are_added_at_the_rate_that_is_wanting(rate, base, monkeypatch):
+    rates, law = [], _coins.group_law
+    monkeypatch.setattr(
+        _coins, "group_law", lambda rate, *rest: rates.append(rate) or law(rate, *rest)
+    )
+    bernoulli_words(Fraction(rate), 100, bits=SimulatedSource(3).bits)
+    (added,) = rates
+    assert 1 - (1 - base) * (1 - added) == Fraction(rate)
+
+
+def test_an_odd_number_of_words_is_drawn_without_groups_of_64():
+    rate = Fraction(1, 149)
+    assert _coins._plan(rate, 64, 16)[2] == 64
+    words = bernoulli_words(rate, 1001, bits=SimulatedSource(3).bits)
+    assert len(words) == 1001
+    assert abs(count_bits(words[None, :])[0] - 32_032 / 149) < 6 * math.sqrt(215)
+
+
+@pytest.mark.parametrize("rate", ["0.0001", "0.0019", "0.05", "0.25", "0.5", "0.95"])
+def test_the_cost_of_a_rate_is_that_of_its_zeros(rate):
+    cost = _coins.draw_cost(Fraction(rate), 16)
+    assert cost == _coins.draw_cost(1 - Fraction(rate), 16)
+    assert 0 < cost < 20
 
 
 WAYS = {
     "_compare": [(Fraction(1, 149), 32), (Fraction(1, 3), 20)],
-    "_conjoin": [(Fraction(1, 4), 33), (Fraction(1, 4), 70_000)],
     "_look_up": [
-        (Fraction(1, 149), 1000),
-        (Fraction(1, 39), 5000),
+        (Fraction(1, 4), 33),
+        (Fraction(1, 4), 70_000),
+        (Fraction(1, 600), 1000),
+        (Fraction(1, 499), 5000),
         (Fraction(3, 7), 33),
     ],
-    "_scatter": [(Fraction(1, 149), 5000), (Fraction(1, 40), 1025)],
+    "_scatter": [(Fraction(1, 1490), 5000), (Fraction(1, 500), 1025)],
 }
 
 
@@ -117,10 +151,12 @@ def test_each_number_and_rate_of_coins_has_its_way(way, monkeypatch):
 @pytest.mark.parametrize(
     "rate",
     [
+        Fraction(1, 700),
         Fraction(1, 149),
         Fraction(1, 40),
         Fraction(119, 1000),
         Fraction(1, 4),
+        Fraction(269, 1000),
         Fraction(1, 2),
         Fraction(8, 10),
     ],
@@ -142,8 +178,9 @@ def test_bits_are_independent_and_have_their_rate(rate):
 
 @pytest.mark.statistical
 def test_parts_drawn_apart_have_ones_up_to_their_ends(monkeypatch):
-    # Parts of ten words: forty ones each on average.
+    # Parts of ten words: eight ones each on average.
     monkeypatch.setattr(_coins, "_ONES", 8)
+    monkeypatch.setattr(_coins, "_RARE", Fraction(1, 40))
     rate, count = Fraction(1, 40), 20_000
     words = bernoulli_words(rate, count, bits=SimulatedSource(7).bits)
     cells = unpack(words[None, :], 32 * count)[0].reshape(-1, 320).sum(axis=0)

@@ -9,6 +9,7 @@ from scipy import stats
 
 from support.bit_strings import enumerate_law
 from undertow.mechanisms.local import _sets
+from undertow.mechanisms.local._coins import draw_cost
 from undertow.mechanisms.local._sets import sample_sets
 from undertow.mechanisms.local.packed import bits_at, count_bits, unpack
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -36,8 +37,9 @@ def test_a_set_is_completed_by_uniform_outsiders_by_enumeration():
     # Members 0 and 3 of 0..4, category 1 in the way: 2 or 4 is added.
     def sample(bits):
         table = np.array([[0b01011]], dtype="<u4")
-        missing = np.array([1], dtype=np.int32)
-        _sets._complete(table, missing, categories=5, bits=bits)
+        missing = np.array([1])
+        _sets._complete(table, missing, 5, bits)
+        assert missing.tolist() == [0]
         return int(table[0, 0])
 
     law, undecided = enumerate_law(sample, width=3, depth=5)
@@ -51,10 +53,10 @@ def test_a_set_is_completed_by_uniform_outsiders_by_enumeration():
 )
 def test_places_are_uniform_by_enumeration(categories, width):
     def sample(bits):
-        (octets,), (masks,) = _sets._draw_places(1, 1, categories, bits)
-        if not masks[0]:
+        (octet,), (mask,) = _sets._draw_places(1, categories, bits)
+        if not mask:
             return "refused"
-        return 8 * int(octets[0]) + int(masks[0]).bit_length() - 1
+        return 8 * int(octet) + int(mask).bit_length() - 1
 
     law, _ = enumerate_law(sample, width=width, depth=4)
     refused = law.pop("refused", 0)
@@ -63,11 +65,25 @@ def test_places_are_uniform_by_enumeration(categories, width):
     assert len(set(law.values())) == 1
 
 
+def test_rows_left_to_others_keep_what_they_miss():
+    table = np.zeros((40, 2), dtype="<u4")
+    missing = np.array([1, 2, 3, 30] * 10)
+    bits = SimulatedSource(3).bits
+    _sets._complete(table, missing, 64, bits, leave=12)
+    assert 0 < np.count_nonzero(missing) <= 12
+    assert (missing[3::4] > 0).all()
+    np.testing.assert_array_equal(count_bits(table) + missing, [1, 2, 3, 30] * 10)
+    _sets._complete(table, missing, 64, bits)
+    np.testing.assert_array_equal(count_bits(table), [1, 2, 3, 30] * 10)
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("few", [0, 96])
+@pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 4), Fraction(2, 5)], ids=str)
 @pytest.mark.parametrize("size", [2, 3])
-def test_all_sets_are_equally_likely_from_bits_and_from_nothing(few, size, monkeypatch):
-    monkeypatch.setattr(_sets, "_FEW", few)
+def test_all_sets_are_equally_likely_from_bits_and_from_nothing(
+    rate, size, monkeypatch
+):
+    monkeypatch.setattr(_sets, "_rate", lambda *_: rate)
     n, bits = 40_000, SimulatedSource(12).bits
     rows = sample_sets(np.full(n, 2), np.full(n, size), categories=6, bits=bits)
     found, counts = np.unique(rows[:, 0], return_counts=True)
@@ -96,15 +112,24 @@ def test_every_set_has_its_size_and_not_the_avoided_category(
     assert unpack(rows, 224)[:, 200:].sum() == 0
 
 
-@pytest.mark.parametrize(
-    ("size", "quick"), [(763, False), (800, True), (820, True), (860, False)]
-)
-def test_sets_a_little_over_a_quarter_begin_with_a_quarter(size, quick):
-    rate = _sets._rate(size, 3052)
-    assert (rate == Fraction(1, 4)) == quick
-    # Below the size by at least one deviation and by at most a thirtieth of all.
-    deviation = (size * (1 - size / 3052)) ** 0.5
-    assert deviation < size - 3052 * rate < deviation + 3052 / 30
+@pytest.mark.parametrize("size", [820, 1500, 2800, 363, 144])
+def test_sets_begin_with_bits_that_are_seldom_too_many(size):
+    rate = _sets._rate(size, 3052, 16)
+    deviation = (3052 * rate * (1 - rate)) ** 0.5
+    assert 0.9 * deviation < size - 3052 * rate < 5 * deviation
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 20])
+def test_small_sets_begin_with_nothing(size):
+    assert _sets._rate(size, 3052, 16) == 0
+
+
+def test_the_cost_of_a_set_counts_its_tries_and_its_bits():
+    # A deviation of 24 and 2.4 of them short: 57 missing, each tried 1.37 times.
+    quarter = _sets._cost(Fraction(1, 4), 820, 3052, 16)
+    drawn = 3052 / 64 * (draw_cost(Fraction(1, 4), 16) + _sets._COUNT)
+    assert quarter == pytest.approx(57.1 * 1.367 * _sets._TRY + drawn, rel=0.02)
+    assert _sets._cost(Fraction(3, 8), 820, 3052, 16) == np.inf
 
 
 def test_no_sets_are_an_empty_table():

@@ -10,7 +10,7 @@ import pytest
 from support.bit_strings import Replay, assert_encloses, enumerate_law
 from undertow.mechanisms.noise import lanes
 from undertow.mechanisms.noise.inversion import compile_table, sample_outcomes
-from undertow.mechanisms.noise.lanes import Gap, Lanes, sample_lanes, sample_ones
+from undertow.mechanisms.noise.lanes import Gap, sample_ones
 from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.noise.simulated import SimulatedSource
 
@@ -23,19 +23,6 @@ def product_law(rate, length):
         bits: float(rate) ** sum(bits) * float(1 - rate) ** (length - sum(bits))
         for bits in itertools.product((0, 1), repeat=length)
     }
-
-
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("precision", [9, 40])
-def test_the_law_of_eight_bits_is_enclosed(rate, precision):
-    lower, upper = Lanes(rate).boundaries(precision)
-    total = Fraction(0)
-    for i, (low, high) in enumerate(zip(lower, upper, strict=True)):
-        assert low <= total * 2**precision <= high <= low + 1
-        if i < 256:
-            total += rate ** i.bit_count() * (1 - rate) ** (8 - i.bit_count())
-    assert total == 1
-    assert len(lower) == 257
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -58,16 +45,9 @@ def test_the_enclosure_of_long_gaps_stays_narrow():
     assert lower[1] <= far <= upper[1]
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
-@pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(1, 8), Fraction(5, 7)])
-def test_lanes_are_independent_by_enumeration(rate, width):
-    def sample(bits):
-        number = int(sample_lanes(rate, 1, bits=bits, lanes=2)[0])
-        return number & 1, number >> 1
-
-    law, undecided = enumerate_law(sample, width=width, depth=12 // width)
-    assert undecided < 2e-3
-    assert_encloses(law, undecided, product_law(rate, 2))
+def test_an_enclosure_is_computed_once():
+    first, again = (Gap(Fraction(1, 293), 4096).boundaries(56) for _ in range(2))
+    assert first is again
 
 
 @pytest.mark.parametrize("reach", [1, 2, 4])

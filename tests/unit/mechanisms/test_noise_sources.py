@@ -257,6 +257,17 @@ def fresh_reader():
 
 
 @pytest.mark.usefixtures("fresh_reader")
+@pytest.mark.parametrize("name", ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"])
+@pytest.mark.parametrize("count", [3, 5000])
+def test_seeded_words_are_all_bits_of_the_generator(name, count):
+    kind = getattr(np.random, name)
+    drawn = SimulatedSource(np.random.Generator(kind(5))).bits.words(count)
+    ahead = np.random.Generator(kind(5)).integers(
+        2**64 - 1, size=5000, dtype=np.uint64, endpoint=True
+    )
+    np.testing.assert_array_equal(drawn, ahead.astype("<u8").view("<u2")[:count])
+
+
 def test_many_system_bits_are_those_of_the_generator_it_seeds(monkeypatch):
     monkeypatch.setattr("ssl.RAND_bytes", lambda count: b"\1\2" * (count // 2))
     assert (SystemBits().words(600) == SystemBits().words(600)).all()

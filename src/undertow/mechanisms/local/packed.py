@@ -30,7 +30,7 @@ Words = NDArray[np.uint32]
 
 _WORD = 32
 # Words looked at at a time, to stay in the cache.
-_BLOCK = 1 << 16
+_BLOCK = 1 << 17
 _ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(
     axis=1, dtype=np.uint8
 )

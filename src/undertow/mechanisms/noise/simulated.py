@@ -22,6 +22,8 @@ __all__ = ["SimulatedSource"]
 # Beyond this a double no longer holds the integers around a draw.
 _LARGEST_SCALE = 2.0**45
 _ALL = 2**64 - 1
+# Generators whose raw numbers have 64 bits.
+_WHOLE = (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
 # Words drawn ahead.
 _STOCK = 1 << 12
 
@@ -48,7 +50,13 @@ class _SeededBits:
 
     def _fresh(self, count: int) -> NDArray[np.uint16]:
         size = -(-count // 4)
-        numbers = self._rng.integers(_ALL, size=size, dtype=np.uint64, endpoint=True)
+        source = self._rng.bit_generator
+        if isinstance(source, _WHOLE):
+            numbers = source.random_raw(size)
+        else:
+            numbers = self._rng.integers(
+                _ALL, size=size, dtype=np.uint64, endpoint=True
+            )
         words = numbers.astype("<u8", copy=False).view("<u2")[:count]
         words.flags.writeable = False
         return words
