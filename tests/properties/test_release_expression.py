@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from support.examples import given_examples
 from support.spark import spark_session
 from undertow.errors import PlanError
+from undertow.release.engine import run_jobs
 from undertow.release.expression import Expression, parse_expression
 from undertow.release.expression_evaluate import evaluate
 from undertow.release.expression_ibis import to_ibis
@@ -36,6 +37,8 @@ from undertow.release.expression_nodes import (
     Not,
 )
 from undertow.release.expression_parse import LARGEST_NUMBER, SMALLEST_NUMBER
+from undertow.release.job import Grid, Job
+from undertow.release.source import open_source
 
 KINDS = {
     "w": Kind.WHOLE,
@@ -194,11 +197,30 @@ def conditions(depth: int) -> st.SearchStrategy[Node]:
             st.sampled_from(["and", "or"]),
             st.lists(inner, min_size=2, max_size=4).map(tuple),
         ),
+        of_truths(inner),
+    )
+
+
+def of_truths(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    """Return what can be asked of truth values that are no columns."""
+    listed = st.lists(st.booleans().map(Constant), min_size=1, max_size=2).map(tuple)
+    return st.one_of(
+        st.builds(Comparison, st.sampled_from(["=", "!="]), inner, inner),
+        st.builds(Membership, inner, listed, st.booleans()),
+        st.builds(Missing, inner, st.booleans()),
+        st.builds(lambda a, b: Call("coalesce", (a, b)), inner, inner),
     )
 
 
 # As many of each: a union would be drawn from branch by branch.
-SHAPES = [conditions(2), numeric(2), numeric(3), texts(2), times()]
+SHAPES = [
+    conditions(2),
+    of_truths(conditions(1)),
+    numeric(2),
+    numeric(3),
+    texts(2),
+    times(),
+]
 expressions = st.sampled_from(range(len(SHAPES))).flatmap(SHAPES.__getitem__)
 
 
@@ -232,6 +254,32 @@ def test_duckdb_agrees_with_plain_python_on_every_row(engine, node, many):
     expected = [evaluate(expression, row, kinds=KINDS) for row in many]
     found = on_duckdb(engine, expression, arrow(many))
     assert all(map(agree, found, expected)), (str(expression), found, expected)
+
+
+def counted(source: Any, node: Node) -> list[int]:
+    """Count the rows where a condition holds, where not, and that a filter keeps."""
+    grid = Grid(("k",), ((True, False),))
+    jobs = [
+        Job("keys", ("rows",), by=("k",), grid=grid),
+        Job("filter", ("rows",), where=Expression(node)),
+    ]
+    with open_source(source) as opened:
+        found = run_jobs(opened, jobs, columns={"k": Expression(node)})
+    return [int(n) for part in found for n in part.measures["rows"]]
+
+
+def right_counts(node: Node, many: list[dict[str, Any]], kinds: Any) -> list[int]:
+    values = [evaluate(Expression(node), row, kinds=kinds) for row in many]
+    return [values.count(True), values.count(False), values.count(True)]
+
+
+truths = of_truths(conditions(1)) | conditions(1)
+
+
+@given_examples(20, 80, node=truths, many=st.lists(rows, min_size=2, max_size=8))
+def test_conditions_as_keys_and_filters_count_right_on_duckdb(node, many):
+    found = counted(arrow(many), node)
+    assert found == right_counts(node, many, KINDS), str(Expression(node))
 
 
 @settings(max_examples=200, deadline=None)
@@ -319,7 +367,7 @@ def backend(postgres):
     opened.disconnect()
 
 
-def on_postgres(backend: Any, expression: Expression, many: list[Any]) -> list[Any]:
+def fill(backend: Any, many: list[Any]) -> None:
     backend.con.execute("DELETE FROM t")
     with backend.con.cursor() as cursor:
         cursor.executemany(
@@ -327,6 +375,10 @@ def on_postgres(backend: Any, expression: Expression, many: list[Any]) -> list[A
             [[place, *(row[name] for name in KINDS)] for place, row in enumerate(many)],
         )
     backend.con.commit()
+
+
+def on_postgres(backend: Any, expression: Expression, many: list[Any]) -> list[Any]:
+    fill(backend, many)
     source = backend.table("t")
     ordered = source.mutate(answer=to_ibis(expression, source)).order_by("place")
     return backend.to_pyarrow(ordered.select("answer"))["answer"].to_pylist()
@@ -338,6 +390,13 @@ def test_postgresql_agrees_with_plain_python_on_every_row(backend, node, many):
     expected = [evaluate(expression, row, kinds=ON_POSTGRES) for row in many]
     found = on_postgres(backend, expression, many)
     assert all(map(agree, found, expected)), (str(expression), found, expected)
+
+
+@given_examples(15, 60, node=truths, many=st.lists(rows, min_size=2, max_size=8))
+def test_conditions_as_keys_and_filters_count_right_on_postgresql(backend, node, many):
+    fill(backend, many)
+    found = counted(backend.table("t"), node)
+    assert found == right_counts(node, many, ON_POSTGRES), str(Expression(node))
 
 
 @given_examples(15, 40, words=hostile)

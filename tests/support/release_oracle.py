@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
@@ -77,7 +77,6 @@ def place(
     values: Sequence[Any], places: Sequence[int | None], key: bytes, label: str
 ) -> int:
     source = iter(numbers(key, label))
-    b = [next(source) for _ in range(4)]
     h = next(source)
     for value, digits in zip(values, places, strict=True):
         missing, large, *factors = (next(source) for _ in range(5))
@@ -89,7 +88,20 @@ def place(
             h += large
             continue
         h += sum(a * x for a, x in zip(factors, parts, strict=False)) % P
+    return mixed(h, iter(numbers(key, f"{label}/mix")))
+
+
+def mixed(h: int, source: Iterator[int]) -> int:
+    b = [next(source) for _ in range(4)]
     return sum(c * h**i for i, c in enumerate(b)) % P
+
+
+def place_of_copy(place: int, copy: int, key: bytes, label: str) -> int:
+    if copy == 0:
+        return place
+    source = iter(numbers(key, f"{label}/copies"))
+    c, d = next(source), next(source)
+    return mixed((c * place + d * copy) % P, source)
 
 
 def order(values: Sequence[Any], digits: Any, key: bytes, label: str) -> Any:
@@ -118,11 +130,24 @@ def binned(number: Any, cuts: Sequence[Fraction]) -> int | None:
     return sum(Fraction(number) >= cut for cut in cuts[1:-1])
 
 
-def first(rows: list[Row], most: int, within: Any, ordering: Any) -> list[Row]:
+def first(
+    rows: list[Row], most: int, within: Any, ordering: Any, key: bytes
+) -> list[Row]:
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         groups[within(row)].append(row)
-    return [r for g in groups.values() for r in sorted(g, key=ordering)[:most]]
+    kept = []
+    for group in groups.values():
+        seen: Counter[int] = Counter()
+        placed = []
+        for row in sorted(group, key=ordering):
+            place, ties = ordering(row)
+            moved = place_of_copy(place, seen[place], key, "rows")
+            seen[place] += 1
+            placed.append((moved, ties, row))
+        placed.sort(key=lambda found: found[:2])
+        kept += [row for _, _, row in placed[:most]]
+    return kept
 
 
 class oracle:  # noqa: N801
@@ -185,6 +210,7 @@ class oracle:  # noqa: N801
             bounding.rows,
             lambda row: (row[bounding.unit], self.window(row)),
             lambda row: self.rank(row, jobs),
+            self.key,
         )
 
     def rank(self, row: Row, jobs: Sequence[Job]) -> Any:
@@ -228,6 +254,7 @@ class oracle:  # noqa: N801
                 job.rows_per_group,
                 lambda r: (r[unit], self.window(r), r["*cell"]),
                 lambda r: self.rank(r, jobs),
+                self.key,
             )
         if job.groups_per_unit is not None:
             rows = self.few_cells(job, rows, unit)
@@ -246,7 +273,11 @@ class oracle:  # noqa: N801
             return order(values, digits, self.key, f"cells/{job.name}")
 
         kept = first(
-            pairs, job.groups_per_unit, lambda p: (p["unit"], p["window"]), ordering
+            pairs,
+            job.groups_per_unit,
+            lambda p: (p["unit"], p["window"]),
+            ordering,
+            self.key,
         )
         left = {(p["unit"], p["window"], p["cell"]) for p in kept}
         return [r for r in rows if (r[unit], self.window(r), r["*cell"]) in left]

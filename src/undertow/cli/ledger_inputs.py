@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ from undertow.cli.json_values import read_json
 from undertow.composition.document import domain_from_document
 from undertow.errors import LedgerError
 from undertow.privacy import GDP, ZCDP, Approx, Pure
+from undertow.privacy.exact import Exact, exact
 from undertow.privacy.loss import Loss
 from undertow.spaces import Granularity, parse_granularity
 from undertow.spaces.base import Domain
@@ -35,6 +38,7 @@ _LOSSES: dict[frozenset[str], Any] = {
     frozenset({"rho"}): ZCDP,
     frozenset({"mu"}): GDP,
 }
+_SMALLEST = Fraction(1, 10**300)  # below, a float may be zero
 
 
 def required_ledger() -> ModuleType:
@@ -60,7 +64,8 @@ def read_budgets(words: Iterable[str]) -> dict[Granularity, Loss]:
     Raises
     ------
     LedgerError
-        If a word is no budget, or a granularity comes twice.
+        If a word is no budget, allows nothing or everything, or a granularity comes
+        twice.
 
     Examples
     --------
@@ -98,7 +103,18 @@ def _read_loss(text: str) -> Loss:
             f"{text[:40]!r}."
         )
     loss: Loss = build(**values)
+    _require_usable([exact(value, name) for name, value in values.items()], text)
     return loss
+
+
+def _require_usable(values: list[Exact], text: str) -> None:
+    """Refuse a budget that no release fits in, or that every release does."""
+    given = [value for value in values if value != 0]
+    if not given or not _SMALLEST <= min(given) or max(given) == math.inf:
+        raise ValueError(
+            "a budget must be positive and finite, at least 1e-300, got "
+            f"{text[:40]!r}; give what may be lost, such as epsilon:1."
+        )
 
 
 def read_domain(text: str) -> Domain:

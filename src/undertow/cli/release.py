@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ def plan_command(
     """
     with guarded():
         loaded = _load(file)
+        _require_report(report)
         with working("planning"):
             plan = loaded.plan(as_of=as_of)
         if report is not None:
@@ -111,6 +113,7 @@ def run_command(
     """
     with guarded():
         loaded = _load(file)
+        _require_report(report, made=loaded.folder(as_of=as_of, output=output))
         with _telling() as tell:
             done = loaded.run(
                 ledger=ledger,
@@ -170,9 +173,23 @@ def _finished(done: ReleaseRun) -> dict[str, Any]:
 def _write_report(record: dict[str, Any], path: Path) -> None:
     from undertow.report import ReleaseReport
 
+    ReleaseReport(record).write(path)
+
+
+def _require_report(path: Path | None, *, made: Path | None = None) -> None:
+    """Refuse a report that could not be written; `made` is a folder that will be."""
+    if path is None:
+        return
     if path.suffix.lower() not in (".html", ".htm", ".md"):
         raise PlanError(f"report must end with .html or .md, got {path.name!r}.")
-    ReleaseReport(record).write(path)
+    if path.is_dir():
+        raise PlanError(f"report must be a file, got the folder {path}.")
+    folder, coming = path.parent.resolve(), made and made.resolve()
+    if not folder.is_dir():
+        if coming is None or folder not in (coming, *coming.parents):
+            raise PlanError(f"report must be in a folder that exists, got {path}.")
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        raise PlanError(f"report must be in a folder that can be written, got {path}.")
 
 
 def _print(shown: Any) -> None:

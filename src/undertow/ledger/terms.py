@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Any, Self
 
@@ -17,7 +17,8 @@ from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Loss, Pure
 from undertow.privacy.result import Calibration
 from undertow.spaces.base import Domain, Granularity
-from undertow.spaces.granularity import parse_granularity
+from undertow.spaces.domain import Stream
+from undertow.spaces.granularity import LTrajectory, WEvent, parse_granularity
 
 __all__ = ["LeakageBudget", "Limit", "Terms"]
 
@@ -149,6 +150,14 @@ class Terms:
         Correlation models by name.
     created : str
         When, by the clock of who made it.
+    agreed : bool
+        Whether they were agreed before and are read back. New ones name no level of
+        several times where the domain has one.
+
+    Raises
+    ------
+    LedgerError
+        If new terms have a budget for several times and the domain has one.
     """
 
     dataset: str
@@ -156,14 +165,17 @@ class Terms:
     budgets: Mapping[Granularity, Loss]
     models: Mapping[str, LeakageBudget]
     created: str
+    agreed: InitVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, agreed: bool) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
             raise ValueError("dataset must be a non-empty text, got another value.")
         if not self.budgets and not self.models:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in self.budgets.items():
             _require_budget(target, budget, self.domain)
+            if not agreed:
+                _require_times(target, self.domain)
         for name, model in self.models.items():
             if not isinstance(model, LeakageBudget):
                 raise TypeError(
@@ -221,6 +233,7 @@ class Terms:
                     for name, model in document["models"].items()
                 },
                 created=document["created"],
+                agreed=True,
             )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise LedgerError(
@@ -240,4 +253,16 @@ def _require_budget(target: object, budget: object, domain: Domain) -> None:
         raise TypeError(
             f"the budget at {target.name} level must be a loss such as Pure(1), "
             f"got {type(budget).__name__}."
+        )
+
+
+def _require_times(target: Granularity, domain: Domain) -> None:
+    """Refuse a level of several times where there is one: it promises no more."""
+    length = target.w if isinstance(target, WEvent) else 1
+    length = target.length if isinstance(target, LTrajectory) else length
+    if length > 1 and isinstance(domain, Stream) and domain.times == 1:
+        raise LedgerError(
+            f"a ledger with a budget at {target.name} level must count windows, got "
+            "users as a whole; give the domain of a release with source.per = "
+            "{ window = … }, or a budget at user level."
         )

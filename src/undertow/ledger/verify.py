@@ -21,6 +21,7 @@ from undertow.ledger.record import (
     read_entry,
 )
 from undertow.ledger.tables import entries, outputs
+from undertow.ledger.tables import head as head_table
 from undertow.ledger.terms import Terms
 from undertow.ledger.upgrade import migrate
 
@@ -88,7 +89,7 @@ def faults_of(link: Connection, *, head: str | None = None) -> list[Fault]:
     -----
     Who can rewrite the whole database can write a consistent one; only a hash kept
     elsewhere shows that. Anything less -- an edited, deleted, inserted or reordered
-    row, edited terms, another head, another output -- is found.
+    row, edited terms, another head or time of it, another output -- is found.
     """
     try:
         text, kept = read_terms(link)
@@ -100,7 +101,7 @@ def faults_of(link: Connection, *, head: str | None = None) -> list[Fault]:
         walk.step(*row)
     faults = walk.finish(anchor, head)
     faults += _output_faults(link, walk.stored)
-    return faults or _loss_faults(walk, text)
+    return faults or _time_faults(link, walk, text) + _loss_faults(walk, text)
 
 
 def _rows(link: Connection) -> Iterator[tuple[int, str, str, str, str]]:
@@ -122,6 +123,7 @@ class _Walk:
         self.stored: dict[int, Entry] = {}
         self._keys: dict[str, int] = {}
         self._closed: set[int] = set()
+        self.time: str | None = None
         if kept != self.head.hash:
             self._say(None, "the terms must be as they were agreed, got edited ones.")
 
@@ -136,6 +138,7 @@ class _Walk:
             self._say(number, f"entry {number} must be readable, got another text.")
             self.head = Head(number, kept)
             return
+        self.time = entry.time
         self._compare(entry, number=number, kind=kind, key=key, kept=kept)
         if entry.hash != kept:
             self._say(number, f"entry {number} must be as written, got an edited one.")
@@ -190,6 +193,24 @@ class _Walk:
 
     def _say(self, number: int | None, what: str) -> None:
         self.faults.append(Fault(number, what))
+
+
+def _time_faults(link: Connection, walk: _Walk, text: str) -> list[Fault]:
+    """Compare the time of the head, by which clocks that went back are told."""
+    known = {walk.time} if walk.time is not None else {_created(text), ""}
+    # A ledger without entries that was migrated from schema 1 has no time.
+    if link.execute(select(head_table.c.time)).scalar_one() in known:
+        return []
+    return [
+        Fault(None, "the time of the head must be that of the last entry, got another.")
+    ]
+
+
+def _created(text: str) -> str | None:
+    try:
+        return Terms.from_text(text).created
+    except LedgerError:
+        return None
 
 
 def _output_faults(link: Connection, stored: dict[int, Entry]) -> list[Fault]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from undertow.errors import EngineError, PlanError
 from undertow.release._extras import load
-from undertow.release.bounding import Order, keep_first
+from undertow.release.bounding import keep_first
 from undertow.release.coding import bin_number, code
-from undertow.release.engine_sql import Backend, among, wide
+from undertow.release.engine_sql import Backend, among, enclosed, wide
 from undertow.release.job import Aggregates, Job
-from undertow.release.keyed import keyed_order
+from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source, guarded
 
 __all__ = ["MOST_DISCOVERED", "Rows", "aggregate"]
@@ -66,14 +66,11 @@ class Rows:
         """The engine."""
         return self.source.backend
 
-    def order(self, columns: Sequence[str], label: str) -> Order:
+    def order(
+        self, columns: Sequence[str], label: str, *, distinct: bool = False
+    ) -> KeyedOrder:
         """Return the keyed order that depends on these columns."""
-
-        def ordered(table: Any) -> list[Any]:
-            values = [table[name] for name in columns]
-            return keyed_order(values, self.key, backend=self.backend, label=label)
-
-        return ordered
+        return KeyedOrder(tuple(columns), self.key, self.backend, label, distinct)
 
 
 def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
@@ -122,14 +119,16 @@ def _cell_names(job: Job) -> list[str]:
 def _cells(rows: Rows, job: Job, where: Any) -> Any:
     """Return the rows that count, with the keys of their cells and their codes."""
     table = rows.table if where is None else rows.table.filter(where)
+
+    def read(name: str) -> Any:
+        return enclosed(rows.column(name, table))
+
     chosen = {"one": ibis.literal(1)}
-    chosen |= {f"key{i}": rows.column(name, table) for i, name in enumerate(job.by)}
+    chosen |= {f"key{i}": read(name) for i, name in enumerate(job.by)}
     if job.bins is not None:
-        column = rows.column(str(job.bin_column), table)
-        chosen[_BIN] = bin_number(column, job.bins)
+        chosen[_BIN] = bin_number(read(str(job.bin_column)), job.bins)
     if job.value is not None:
-        column = rows.column(job.value.column, table)
-        chosen[_CODE] = code(column, job.value)
+        chosen[_CODE] = code(read(job.value.column), job.value)
     inner = {_UNIT: rows.unit, _WINDOW: rows.window}
     chosen |= {new: table[old] for new, old in inner.items() if old is not None}
     if job.rows_per_group is not None and rows.unit is not None:
@@ -209,7 +208,7 @@ def _bounded_totals(rows: Rows, job: Job, cells: Any) -> Any:
             pairs,
             job.groups_per_unit,
             within=unit,
-            order=rows.order([*unit, *names], f"cells/{job.name}"),
+            order=rows.order([*unit, *names], f"cells/{job.name}", distinct=True),
             source=rows.source,
         ).table
     chosen = {

@@ -34,7 +34,7 @@ def share_weights(
     shares : sequence of Fraction or None
         What the file says; None to allocate.
     sizes : sequence of (Reach, int)
-        For each query the reach of a row count and the number of cells.
+        For each query how far a unit moves its counts, and the number of answers.
     law : {"laplace", "gaussian"}
         The law of the noise.
     discovers : bool
@@ -44,23 +44,26 @@ def share_weights(
     Returns
     -------
     list of Fraction
-        They add up to one. Without a share, queries get the same error relative to a
-        cell that holds one part in `cells` of the whole: noise times cells is equal.
-        Where only some have one, the others count as 1 each and divide that among
-        themselves for equal relative error.
+        They add up to one. Without a share, queries get the same relative error: that
+        of an answer which holds one part in their number of the whole, to which every
+        unit adds as much as its bounds allow. A count of rows and one of units then
+        weigh the same. Where only some have one, the others count as 1 each and divide
+        that among themselves for equal relative error.
 
     Examples
     --------
-    >>> one = Reach(1, 1, 1)
-    >>> sizes = [(one, 1), (one, 3)]
+    >>> rows, units = Reach(50, 2500, 1), Reach(1, 1, 1)
+    >>> sizes = [(rows, 1), (units, 3)]
     >>> [str(w) for w in share_weights([None, None], sizes, law="laplace")]
     ['1/4', '3/4']
     >>> [str(w) for w in share_weights([Fraction(2), None], sizes, law="laplace")]
     ['2/3', '1/3']
     """
     free = [
-        Fraction(reach.total * cells if law == "laplace" else reach.square * cells**2)
-        for reach, cells in sizes
+        Fraction(answers)
+        if law == "laplace"
+        else Fraction(reach.square * answers**2, reach.total**2)
+        for reach, answers in sizes
     ]
     if discovers:
         free = [Fraction(1)] * len(sizes)

@@ -7,24 +7,23 @@ times are not protected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from undertow.release._extras import load
+from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source
 
-__all__ = ["Kept", "Order", "keep_first", "window_start"]
+__all__ = ["Kept", "keep_first", "window_start"]
 
 ibis = load("ibis")
 
-Order = Callable[[Any], list[Any]]
-"""Returns the columns by which the rows of an Ibis table are ordered."""
-
 _COUNT, _RANK = "undertow_count", "undertow_rank"
 _PLACE, _PLACES = "undertow_place", "undertow_places"
-_LIMIT, _TIED, _SLOTS = "undertow_limit", "undertow_tied", "undertow_slots"
+_LIMIT, _TIED = "undertow_limit", "undertow_tied"
+_COPY, _GROUP = "undertow_copy", "undertow_group"
 # DuckDB keeps so many least values per group in memory; above, groups are sorted.
 _MOST_LEAST = 100_000
 
@@ -44,7 +43,7 @@ def window_start(epoch: Any, length: int) -> Any:
 
 
 def keep_first(
-    table: Any, most: int, *, within: Sequence[str], order: Order, source: Source
+    table: Any, most: int, *, within: Sequence[str], order: KeyedOrder, source: Source
 ) -> Kept:
     """Keep the first `most` rows of each group in the given order.
 
@@ -56,9 +55,8 @@ def keep_first(
         Rows kept per group.
     within : sequence of str
         The columns whose values make a group: the unit, and what it is bounded in.
-    order : callable
-        Returns the columns of the order of a table: whole numbers first, then what
-        breaks their ties. Rows alike in all of them are interchangeable.
+    order : KeyedOrder
+        Their order; copies of a row are kept or not by themselves.
     source : Source
         Where the table lives.
 
@@ -73,9 +71,11 @@ def keep_first(
     them: what others write between two statements is bounded as well. DuckDB would have
     to hold them in memory for that; it finds the place of the last row kept in each
     group instead, by an aggregate that holds `most` numbers per group, and reads the
-    table again.
+    table again. Before, it looks for places that several rows of a group have.
     """
-    order(table)  # types that have no order are refused whether or not it is needed
+    order.place(
+        table
+    )  # types that have no order are refused whether or not it is needed
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
     count = counts[_COUNT]
@@ -91,21 +91,35 @@ def keep_first(
     if source.backend == "duckdb" and most < _MOST_LEAST:
         return Kept(_below_limits(table, most, within, order, heavy, source), True)
     if heavy is None:
-        return Kept(_numbered(table, most, within, order(table)), True)
+        return Kept(_numbered(table, most, within, order), True)
     rest = table.anti_join(heavy, list(within))
     few = table.semi_join(heavy, list(within))
-    few = _numbered(few, most, within, order(few))
+    few = _numbered(few, most, within, order)
     return Kept(rest.union(few, distinct=False), True)
 
 
-def _numbered(table: Any, most: Any, within: Sequence[str], order: list[Any]) -> Any:
+def _numbered(table: Any, most: int, within: Sequence[str], order: KeyedOrder) -> Any:
     """Keep rows whose number in their group is at most `most`."""
-    group = [table[name] for name in within]
-    number = ibis.row_number().over(ibis.window(group_by=group, order_by=order))
-    numbered = table.mutate(**{_RANK: number})
-    most = numbered[_SLOTS] if most is None else most
+    placed = table.mutate(**{_PLACE: order.place(table)})
+    if not order.distinct:
+        placed = _moved(placed, list(within), order)
+    first = [placed[_PLACE], *order.ties(placed)]
+    numbered = placed.mutate(**{_RANK: _number(placed, within, first)})
     # Ibis numbers rows from 0.
     return numbered.filter(numbered[_RANK] < most).select(*table.columns)
+
+
+def _number(table: Any, within: Sequence[str], order: list[Any]) -> Any:
+    group = [table[name] for name in within]
+    return ibis.row_number().over(ibis.window(group_by=group, order_by=order))
+
+
+def _moved(placed: Any, within: Sequence[str], order: KeyedOrder) -> Any:
+    """Give the rows of a group that share a place places of their own."""
+    copy = _number(placed, [*within, _PLACE], order.ties(placed))
+    counted = placed.mutate(**{_COPY: copy.cast("int64")})
+    place = order.place_of_copy(counted[_PLACE], counted[_COPY])
+    return counted.mutate(**{_PLACE: place}).drop(_COPY)
 
 
 @cache
@@ -121,60 +135,71 @@ def _least() -> Any:
     return ibis.udf.agg.builtin(least, name="min")
 
 
-def _limits(table: Any, most: int, within: Sequence[str], place: Any) -> Any:
+def _limits(places: Any, most: int) -> Any:
     """Return, for each group above the bound, the place of its last row kept.
 
-    A group is tied if the next row has the same place; of the rows at that place only
-    as many as there are slots are kept.
+    A group is tied if the next row has the same place.
     """
-    groups = {f"{_PLACE}{i}": table[name] for i, name in enumerate(within)}
-    rows = table.select(**groups, **{_PLACE: place})
-    least = _least()(rows[_PLACE], most + 1)
-    found = rows.group_by(list(groups)).aggregate(**{_PLACES: least.sort()})
+    groups = [name for name in places.columns if name != _PLACE]
+    least = _least()(places[_PLACE], most + 1)
+    found = places.group_by(groups).aggregate(**{_PLACES: least.sort()})
     found = found.filter(found[_PLACES].length() > most)
-    places = found[_PLACES]
-    limit = places[most - 1]
-    return found.select(
-        *groups,
-        **{
-            _LIMIT: limit,
-            _TIED: places[most] == limit,
-            _SLOTS: most - places.index(limit),
-        },
-    )
+    sorted_, limit = found[_PLACES], found[_PLACES][most - 1]
+    tied = sorted_[most] == limit
+    return found.select(*groups, **{_LIMIT: limit, _TIED: tied})
 
 
 def _below_limits(
     table: Any,
     most: int,
     within: Sequence[str],
-    order: Order,
+    order: KeyedOrder,
     heavy: Any,
     source: Source,
 ) -> Any:
-    """Keep the rows up to the last place kept in their group."""
-    above = table if heavy is None else table.semi_join(heavy, list(within))
-    limits = source.kept(_limits(above, most, within, order(above)[0]))
-    joined = _with_limits(table, limits, within, order, how="left")
+    """Keep the rows up to the last place kept in their group.
+
+    Rows that share that place by chance are left out.
+    """
+    placed = table.mutate(
+        **{f"{_GROUP}{i}": table[name] for i, name in enumerate(within)},
+        **{_PLACE: order.place(table)},
+    )
+    groups = [name for name in placed.columns if name.startswith(_GROUP)]
+    above = placed if heavy is None else placed.semi_join(heavy, list(within))
+    places = above.select(*groups, _PLACE)
+    shared = None if order.distinct else _shared(places, groups, source)
+    if shared is not None:
+        alone = places.anti_join(shared, [*groups, _PLACE])
+        places = alone.union(_copies(shared, groups, order), distinct=False)
+    limits = source.kept(_limits(places, most))
+    if shared is None:
+        return _up_to(placed, limits, groups).select(*table.columns)
+    others = placed.anti_join(shared, [*groups, _PLACE])
+    some = placed.semi_join(shared, [*groups, _PLACE])
+    parts = (others, _moved(some, groups, order))
+    kept = [_up_to(part, limits, groups).select(*table.columns) for part in parts]
+    return kept[0].union(kept[1], distinct=False)
+
+
+def _shared(places: Any, groups: list[str], source: Source) -> Any:
+    """Return the places of several rows of one group, and of how many; None if none."""
+    counts = places.group_by([*groups, _PLACE]).aggregate(**{_COUNT: places.count()})
+    held = source.kept(counts.filter(counts[_COUNT] > 1))
+    [found] = source.execute(held.aggregate(some=held.count())).to_pylist()
+    return held if found["some"] else None
+
+
+def _copies(shared: Any, groups: list[str], order: KeyedOrder) -> Any:
+    """Return the places of all rows that share one."""
+    several = ibis.range(shared[_COUNT]).unnest()
+    copies = shared.select(*groups, _PLACE, **{_COPY: several})
+    place = order.place_of_copy(copies[_PLACE], copies[_COPY].cast("int64"))
+    return copies.select(*groups, **{_PLACE: place})
+
+
+def _up_to(placed: Any, limits: Any, groups: list[str]) -> Any:
+    """Keep the rows that are not beyond the limit of their group."""
+    joined = placed.left_join(limits, groups)
     place, limit, tied = joined[_PLACE], joined[_LIMIT], joined[_TIED]
-    clear = limit.isnull() | (place < limit) | ((place == limit) & ~tied)
-    kept = joined.filter(clear).select(*table.columns)
-    [found] = source.execute(limits.aggregate(tied=limits[_TIED].any())).to_pylist()
-    if not found["tied"]:
-        return kept
-    # Read again for the few tied groups: as one part of two readers of the join it
-    # would be held in memory whole.
-    few = _with_limits(table, limits.filter(limits[_TIED]), within, order, how="inner")
-    alike = few.filter(few[_PLACE] == few[_LIMIT]).select(*table.columns, _SLOTS)
-    ties = order(alike)[1:] or [alike[_SLOTS]]
-    last = _numbered(alike, None, within, ties).select(*table.columns)
-    return kept.union(last, distinct=False)
-
-
-def _with_limits(
-    table: Any, limits: Any, within: Sequence[str], order: Order, *, how: str
-) -> Any:
-    """Return the rows with their places and the limits of their groups."""
-    placed = table.mutate(**{_PLACE: order(table)[0]})
-    same = [placed[n] == limits[f"{_PLACE}{i}"] for i, n in enumerate(within)]
-    return placed.join(limits, same, how=how)
+    return joined.filter(limit.isnull() | (place < limit) | ((place == limit) & ~tied))

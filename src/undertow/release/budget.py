@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from undertow.composition import Claim, Plan, Release
+from undertow.errors import AssumptionError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.release.allotment import (
     calibrate_rho,
@@ -110,6 +111,8 @@ def calibrate_noise(
     ------
     InfiniteLossError
         If no noise keeps the promise at its granularity.
+    AssumptionError
+        If runs that choose keys would pass the promise when each is charged by itself.
 
     Notes
     -----
@@ -125,6 +128,13 @@ def calibrate_noise(
         shares = [_share(need, budget, promise.law) for need, budget in pairs]
     fits = composed_within(shares, domain=domain, unit=unit, promise=promise)
     assert fits, "the calibrated noise must keep the promise"
+    if not _charged_within(shares, domain=domain, unit=unit, promise=promise):
+        raise AssumptionError(
+            "promise.granularity must be one at which runs do not add up where keys "
+            "are discovered beside other numbers in every run, got "
+            f"{promise.granularity.name}; list the keys, count units alone, or promise "
+            "event level."
+        )
     return tuple(shares)
 
 
@@ -134,6 +144,25 @@ def composed_within(
     """Return whether all releases together keep the promise, by exact arithmetic."""
     plan = Plan(domain, _merged(_all_releases(shares, unit), promise))
     return promise.kept_by(plan)
+
+
+def _charged_within(
+    shares: Sequence[Share], *, domain: Domain, unit: ClaimUnit, promise: Promise
+) -> bool:
+    """Return whether runs that are charged one by one keep the promise.
+
+    A run that chooses keys is charged in (epsilon, delta), its zCDP restated by itself,
+    so that the delta of the conversion is paid in every run.
+    """
+    views = next((share.need.views for share in shares if share.need.keys), ())
+    if len(views) < 2 or promise.conversion_delta == 0:
+        return True
+    run = [r for share in shares for r in share.releases(share.need.views[:1], unit)]
+    cost = promise.cost(Plan(domain, run)).loss
+    charged = Claim(cost, promise.granularity, "common")
+    runs = [Release.with_claims("run", [charged], view=view) for view in views]
+    report = Plan(domain, runs).loss(promise.granularity, on_infinite="report")
+    return report.loss.within(promise.total)
 
 
 def _all_releases(shares: Sequence[Share], unit: ClaimUnit) -> Iterator[Release]:
@@ -179,8 +208,8 @@ def _budgets(
         spent = _composed(needs, each, domain=domain, unit=unit, promise=promise)
         if spent <= cap and (attempt > 8 or spent * (1 + Fraction(1, 10**6)) > cap):
             break
-        step = Fraction(math.sqrt(cap / spent)).limit_denominator(10**9)
-        each *= step * (1 - Fraction(1, 10**8))
+        step = Fraction(math.sqrt(cap / spent)) * (1 - Fraction(1, 10**8))
+        each = round_down_long(each * step)
     return [need.weight * each for need in needs]
 
 

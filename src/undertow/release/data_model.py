@@ -31,7 +31,8 @@ def stated_model(
     unit : str, optional
         Column of that file whose values separate series; ignored if it is not there.
     length : int, optional
-        Number of records of a chain if the file does not state it.
+        Number of records of a unit, where it is known: that of the model if the file
+        does not state it, and the least it may state.
 
     Returns
     -------
@@ -41,11 +42,17 @@ def stated_model(
     Raises
     ------
     PlanError
-        If the public file cannot be read.
+        If the public file cannot be read, or the model stops before the records do.
     ModelError
         If the parameters are no model.
     """
     records = stated.length if stated.length is not None else length
+    if length is not None and records is not None and records < length:
+        raise PlanError(
+            f"promise.correlation.length must be at least the {length} windows of the "
+            f"source, got {records}; leave it out, or use a blocks model if records "
+            "further apart are independent."
+        )
     if stated.model == "blocks":
         return Blocks.of_size(stated.group, groups=1)
     if stated.model == "gaussian":

@@ -31,6 +31,8 @@ __all__ = ["CorrelationPart", "PromisePart", "ThreatPart"]
 
 _CURRENCIES = ("epsilon", "rho", "mu", "advantage")
 _MOST_STATES = 10_000
+# Noise for less could not be written as a number; nobody could use it either.
+_LEAST = Fraction(1, 10**100)
 _MODELS = {
     "markov": ({"fit", "transition", "gamma"}, {"states", "length", "initial"}),
     "gaussian": ({"correlation", "phi"}, {"group", "length"}),
@@ -107,6 +109,9 @@ class CorrelationPart(Part):
             raise Fault("states", "must name the column that fit holds, got nothing")
         if self.correlation is not None and self.group is None:
             raise Fault("group", "must be given with correlation, got nothing")
+        if self.gamma is not None and self.gamma < 1:
+            got = f"{float(self.gamma):g}"
+            raise Fault("gamma", f"must be at least 1, the ratio of equals, got {got}")
         if self.phi is not None and self.length is None:
             raise Fault("length", "must be given with phi, got nothing")
         return self
@@ -167,6 +172,8 @@ class PromisePart(Part):
                 f"must give one of {', '.join(_CURRENCIES)}, "
                 f"got {' and '.join(given) or 'none'}",
             )
+        if getattr(self, given[0]) < _LEAST:
+            raise Fault(given[0], "must be at least 1e-100, got less; promise more")
         if self.delta is not None and given != ["epsilon"]:
             raise Fault("delta", f"must come with epsilon, got it with {given[0]}")
         if self.correlation is not None and self.currency != "epsilon":

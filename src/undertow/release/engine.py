@@ -14,6 +14,7 @@ from undertow.release.aggregate import Rows, aggregate
 from undertow.release.bounding import keep_first, window_start
 from undertow.release.document_errors import nearest
 from undertow.release.engine_sql import (
+    enclosed,
     epoch_us,
     moment,
     naive_utc,
@@ -172,6 +173,7 @@ class _Run:
         for name, column in chosen.items():
             if column.type().is_timestamp():
                 chosen[name] = whole_microseconds(naive_utc(column, backend), backend)
+            chosen[name] = enclosed(chosen[name])
         return table.select(**chosen) if chosen else table
 
     def _windowed(self, table: Any) -> Any:

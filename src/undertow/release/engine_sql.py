@@ -19,6 +19,7 @@ __all__ = [
     "among",
     "backend_of",
     "double",
+    "enclosed",
     "epoch_days",
     "epoch_us",
     "moment",
@@ -96,6 +97,19 @@ def truth(column: Any) -> Any:
     """Return a truth value as 1 or 0; PostgreSQL casts none to 64 bits."""
     one, zero = (ibis.literal(bit).cast("int64") for bit in (1, 0))
     return column.ifelse(one, zero)
+
+
+def enclosed(column: Any) -> Any:
+    """Return a truth value that binds by itself, whatever is asked of it.
+
+    Ibis writes ``a > 1 IN (TRUE)`` and ``NOT (b) IS NULL`` without the parentheses that
+    they need; the argument of a function needs none. Other kinds are returned as is.
+    """
+    if not column.type().is_boolean():
+        return column
+    operations = load("ibis.expr.operations")
+    closed = isinstance(column.op(), (operations.Coalesce, operations.Literal))
+    return column if closed else ibis.coalesce(column)
 
 
 def naive_utc(column: Any, backend: Backend) -> Any:

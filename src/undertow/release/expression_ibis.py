@@ -12,6 +12,7 @@ from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release._extras import load
+from undertow.release.engine_sql import enclosed
 from undertow.release.expression import Expression
 from undertow.release.expression_kinds import NUMBER_BITS, WHOLE_BITS, Kind, Step
 from undertow.release.expression_steps import steps
@@ -23,6 +24,8 @@ _EXACT_DIGITS = 15
 _MOST_DIGITS = 38
 _FIRST = datetime(1, 1, 1)
 _LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)
+# Operations whose operands Ibis writes in parentheses where they need them.
+_PARENTHESISED = ("and", "or", "not")
 
 
 def to_ibis(
@@ -51,7 +54,9 @@ def to_ibis(
     Returns
     -------
     ibis.expr.types.Value
-        That cannot fail on any row: what has no value is NULL.
+        That cannot fail on any row: what has no value is NULL. A truth value can be an
+        operand of anything; with `kind`, it is for a filter, which is its outermost
+        operation, so that engines can skip what it leaves out.
 
     Raises
     ------
@@ -66,7 +71,8 @@ def to_ibis(
     step = steps(expression, column_kinds(table), derived or {}, name=name)
     if kind is not None and step.kind is not kind:
         raise PlanError(f"{name} must give a {kind.value}, got a {step.kind.value}.")
-    return _value(step, table)
+    value = _value(step, table)
+    return value if kind is Kind.BOOLEAN else enclosed(value)
 
 
 def kind_of(
@@ -110,6 +116,8 @@ def _value(step: Step, table: Any) -> Any:
     if step.operation == "column":
         return _read(table[step.value])
     values = [_value(operand, table) for operand in step.operands]
+    if step.operation not in _PARENTHESISED:
+        values = [enclosed(value) for value in values]
     if step.operation == "%":
         modulus = _literal(Step("constant", Kind.WHOLE, value=step.value))
         return (values[0] % modulus + modulus) % modulus

@@ -9,8 +9,14 @@ becomes two numbers of 28 bits from its MD5 digest after a secret. With
 
 and rows are ordered by :math:`g`, then by their values. Two distinct rows collide in
 :math:`h` with probability about :math:`2^{-31}`; the values :math:`g` of any four rows
-that do not are independent and uniform up to about :math:`2^{-31}`. Only 64-bit sums,
-products below :math:`2^{63}` and remainders are used, which all engines compute alike.
+that do not are independent and uniform up to about :math:`2^{-31}`. Of several rows of
+a unit at one place, mostly copies of each other, number j goes to
+
+.. math:: g(h'), \qquad h' = c g + d j \bmod p, \quad j \ge 1,
+
+by another such polynomial, so that every row is kept with the same probability, however
+many are alike. Only 64-bit sums, products below :math:`2^{63}` and remainders are used,
+which all engines compute alike.
 
 Which rows of a unit are kept is no secret and needs none: every promise holds for every
 fixed key, because what is kept of a unit depends on its own rows and the key alone.
@@ -35,7 +41,7 @@ from undertow.release.engine_sql import (
     truth,
 )
 
-__all__ = ["PRIME", "coefficients", "keyed_order", "text_secret"]
+__all__ = ["PRIME", "KeyedOrder", "coefficients", "text_secret"]
 
 ibis = load("ibis")
 
@@ -64,14 +70,13 @@ def text_secret(key: bytes) -> str:
     return shake_256(key + b"|text").hexdigest(16)
 
 
-def keyed_order(
-    columns: Sequence[Any], key: bytes, *, backend: Backend, label: str
-) -> list[Any]:
-    """Return the keyed order of rows: their places, and what breaks ties.
+@dataclass(frozen=True, slots=True)
+class KeyedOrder:
+    """The keyed order of the rows of a table.
 
     Parameters
     ----------
-    columns : sequence of Ibis columns
+    columns : tuple of str
         What the order depends on, in an agreed order.
     key : bytes
         The secret of this run.
@@ -79,19 +84,49 @@ def keyed_order(
         The engine.
     label : str
         Orders of different labels are independent.
-
-    Returns
-    -------
-    list of Ibis columns
-        A whole number below 2^31 - 1, followed by the columns themselves, text last.
-        The number knows floating point to 2^-20 and decimals to six places.
+    distinct : bool
+        Whether no two rows are alike in all columns.
     """
-    source = coefficients(key, label)
+
+    columns: tuple[str, ...]
+    key: bytes
+    backend: Backend
+    label: str
+    distinct: bool = False
+
+    def place(self, table: Any) -> Any:
+        """Return the place of each row, a whole number below 2^31 - 1.
+
+        It knows floating point to 2^-20 and decimals to six places.
+
+        Raises
+        ------
+        PlanError
+            If a column is of a type that has no order.
+        """
+        source = coefficients(self.key, self.label)
+        mix = coefficients(self.key, f"{self.label}/mix")
+        parts = [_parts(table[n], self.key, self.backend) for n in self.columns]
+        return _mixed(_sum(parts, source), mix)
+
+    def place_of_copy(self, place: Any, copy: Any) -> Any:
+        """Return the place of the copy of this number, from 0, of rows at a place."""
+        source = coefficients(self.key, f"{self.label}/copies")
+        c, d = _literals(source, 2)
+        x = (place * c + copy * d) % _big(PRIME)
+        return (copy == _big(0)).ifelse(place, _mixed(x, source))
+
+    def ties(self, table: Any) -> list[Any]:
+        """Return the columns that order rows of one place, text last."""
+        columns = [table[name] for name in self.columns]
+        return sorted(columns, key=lambda column: column.type().is_string())
+
+
+def _mixed(h: Any, source: Iterator[int]) -> Any:
+    """Return a secret polynomial of a number: any four values are independent."""
     b0, b1, b2, b3 = _literals(source, 4)
-    h = _sum([_parts(column, key, backend) for column in columns], source)
     p = _big(PRIME)
-    place = (((h * b3 + b2) % p * h + b1) % p * h + b0) % p
-    return [place, *sorted(columns, key=lambda column: column.type().is_string())]
+    return (((h * b3 + b2) % p * h + b1) % p * h + b0) % p
 
 
 def _big(value: int) -> Any:

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from undertow.release.document import ReleaseDocument
     from undertow.release.plan import ReleasePlan
 
-__all__ = ["frame_of", "ledger_address", "open_ledger", "require_ledger"]
+__all__ = [
+    "frame_of",
+    "has_ledger",
+    "ledger_address",
+    "open_ledger",
+    "require_ledger",
+]
 
 _SQLITE = "sqlite:///"
 
@@ -64,6 +70,22 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     return str(file.resolve().with_suffix(".ledger"))
 
 
+def has_ledger(address: str) -> bool:
+    """Tell whether there is something to open, or a ledger would be made.
+
+    Raises
+    ------
+    PlanError
+        If the folder in which it would be made is not there.
+    """
+    path = _file_of(address)
+    if path is None or not _is_empty(path):
+        return True
+    if not path.parent.is_dir():
+        raise PlanError(f"ledger must be in a folder that exists, got {path}.")
+    return False
+
+
 def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     """Open the ledger of a release; make it if there is no such file.
 
@@ -81,24 +103,21 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     from undertow.ledger import BudgetLedger
 
     stated = plan.document.ledger
-    path = Path(address.removeprefix(_SQLITE))
-    dataset = path.stem if stated is None else stated.dataset
-    is_file = "://" not in address or address.startswith(_SQLITE)
-    if is_file and _is_empty(path):
-        if not path.parent.is_dir():
-            raise PlanError(f"ledger must be in a folder that exists, got {path}.")
+    path = _file_of(address)
+    dataset = None if stated is None else stated.dataset
+    if path is not None and not has_ledger(address):
         try:
             return BudgetLedger.create(
                 path,
-                dataset=dataset,
+                dataset=path.stem if dataset is None else dataset,
                 domain=plan.domain,
                 budgets={plan.promise.granularity: _budget(plan)},
             )
         except LedgerError:
             if _is_empty(path):
                 raise
-    ledger = BudgetLedger.open(path if is_file else address)
-    if stated is not None and ledger.dataset != dataset:
+    ledger = BudgetLedger.open(address if path is None else path)
+    if dataset is not None and ledger.dataset != dataset:
         found, name = ledger.dataset, ledger.name
         ledger.close()
         raise LedgerError(
@@ -208,6 +227,13 @@ def _prices_outside(target: Granularity, times: int) -> bool:
     if isinstance(target, WEvent):
         return target.single_user or target.w <= times
     return isinstance(target, Event | LTrajectory | User)
+
+
+def _file_of(address: str) -> Path | None:
+    """Return the file of an address; None for that of a server."""
+    if "://" in address and not address.startswith(_SQLITE):
+        return None
+    return Path(address.removeprefix(_SQLITE))
 
 
 def _is_empty(path: Path) -> bool:

@@ -109,14 +109,15 @@ def check_folder(folder: Path) -> None:
     Raises
     ------
     PlanError
-        If there is a file of that name, or the nearest folder is not writable.
+        If there is a file of that name or on the way to it, or the nearest folder is
+        not writable.
     """
     if folder.exists() and not folder.is_dir():
         raise PlanError(f"output must be a folder, got the file {folder}.")
     nearest = folder
     while not nearest.exists():
         nearest = nearest.parent
-    if not os.access(nearest, os.W_OK | os.X_OK):
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise PlanError(f"output must be a folder that can be written, got {folder}.")
 
 

@@ -83,10 +83,15 @@ class QueryShape:
 
     @property
     def size_cells(self) -> int:
-        """The number of cells, for equal relative error; a unit's if discovered."""
-        return (
-            self.contribution.unit_reach().touched if self.cells is None else self.cells
-        )
+        """The number of answers, for equal relative error; a unit's if discovered.
+
+        The candidates of a quantile are not answers: it is one per group.
+        """
+        if self.cells is None:
+            return self.contribution.unit_reach().touched
+        if isinstance(self.encoding, Quantiles):
+            return self.cells // self.encoding.bins
+        return self.cells
 
     def needs(self, weight: Fraction, views: tuple[View, ...]) -> list[Need]:
         """Return what wants noise, the weight shared where keys are discovered."""

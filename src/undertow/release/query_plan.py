@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from undertow.composition import Release
@@ -112,26 +114,54 @@ class QueryPlan:
         """The noise in words."""
         noise = self.share.noise
         if noise.law == "laplace":
-            return f"discrete Laplace noise of scale {float(noise.parameter):.6g}"
-        return f"discrete Gaussian noise of sigma {float(noise.parameter) ** 0.5:.6g}"
+            text = f"discrete Laplace noise of scale {float(noise.parameter):.6g}"
+        else:
+            sigma = float(noise.parameter) ** 0.5
+            text = f"discrete Gaussian noise of sigma {sigma:.6g}"
+        step = self.step
+        return text if step == 1 else f"{text} in steps of {float(step):.6g}"
+
+    @property
+    def step(self) -> Fraction:
+        """What a whole number of noise stands for: rows, units, or of the column.
+
+        The step of the lattice for sums and means, its square for variances.
+        """
+        value = self.job.value
+        if value is None:
+            return Fraction(1)
+        return value.step**2 if self.select == "variance" else value.step
+
+    @property
+    def nodes(self) -> int:
+        """How many noisy numbers the answer of this run adds up."""
+        return 1 if self.run is None else len(running_nodes(self.run))
 
     @property
     def expected_error(self) -> dict[str, Any]:
-        """The error of a cell, before any data is read."""
-        width, unit = self.encoding.half_width(self.share.noise, self.beta)
-        if self.run is not None and len(running_nodes(self.run)) > 1:
-            nodes, noise = len(running_nodes(self.run)), self.share.noise
+        """The error of a cell, before any data is read.
+
+        `deviation` is that of the noise in a released number, in the unit of the column
+        (its square for variances); a running total adds up several nodes, whose own is
+        `node_deviation`. `step` is what a whole number of noise stands for.
+        """
+        noise, nodes = self.share.noise, self.nodes
+        width, unit = self.encoding.half_width(noise, self.beta)
+        if nodes > 1:
             one = noise.radius(self.beta)
             width *= noise.sum_radius([1.0], self.beta / 2, counts=[nodes]) / max(
                 1, one
             )
+        deviation = noise.deviation * float(self.step)
         return {
             "name": self.name,
             "select": self.select,
             "cells": self.cells,
             "loss": [share.loss.to_dict() for share in self.shares],
             "mechanism": self.mechanism,
-            "deviation": self.share.noise.deviation,
+            "step": float(self.step),
+            "deviation": deviation * math.sqrt(nodes),
+            "node_deviation": None if self.run is None else deviation,
             "half_width": width,
             "unit": unit,
             "confidence": self.confidence,
@@ -233,7 +263,7 @@ class QueryPlan:
             totals,
             encoding=self.encoding,
             noise=self.share.noise,
-            nodes=len(running_nodes(self.run)),
+            nodes=self.nodes,
             beta=self.beta,
         )
         pairs = zip(noised[0].cells, estimates, strict=True)

@@ -10,8 +10,10 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow._version import __version__
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "ReleaseRun",
     "read_record",
     "record_bytes",
     "record_files",
@@ -38,6 +41,71 @@ FORMAT = "undertow release 1"
 """Stands first in every record."""
 
 _PACKAGES = ("duckdb", "ibis-framework", "numpy", "psycopg", "pyspark", "sqlalchemy")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseRun:
+    """What a run gave.
+
+    Parameters
+    ----------
+    record : dict
+        Everything that may be shown, as stored in the ledger.
+    charge : Charge
+        The entry of the ledger.
+    folder : Path or None
+        Where the files are; None if none were asked for.
+    files : dict of str to str
+        SHA-256 of each file by name.
+    repeated : bool
+        Whether this is the stored output of an earlier run, and nothing was charged.
+    resumed : bool
+        Whether an earlier run had been charged and died before it had an output.
+    """
+
+    record: dict[str, Any]
+    charge: Charge
+    folder: Path | None
+    files: dict[str, str]
+    repeated: bool
+    resumed: bool
+
+    @property
+    def answers(self) -> list[dict[str, Any]]:
+        """The tables: name, columns, rows, confidence, notes."""
+        return list(self.record["answers"])
+
+    @property
+    def story(self) -> str:
+        """What happened, in one sentence."""
+        if self.repeated:
+            return (
+                f"This was released before (entry {self.charge.number} of the ledger); "
+                "the stored output is returned and nothing was charged."
+            )
+        if self.resumed:
+            return (
+                f"An earlier run was charged (entry {self.charge.number}) and ended "
+                "before it had an output; it was finished without a new charge."
+            )
+        return f"Charged as entry {self.charge.number} of the ledger."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as plain values."""
+        return {
+            "title": self.record["title"],
+            "story": self.story,
+            "charge": self.charge.to_dict(),
+            "repeated": self.repeated,
+            "resumed": self.resumed,
+            "folder": None if self.folder is None else str(self.folder),
+            "files": self.files,
+            "plan": self.record["plan"],
+            "answers": [
+                {name: value for name, value in answer.items() if name != "nodes"}
+                for answer in self.answers
+            ],
+        }
 
 
 def release_key(plan: ReleasePlan, *, run: int | None = None, repeat: int = 1) -> str:
@@ -124,14 +192,25 @@ def read_record(stored: bytes) -> dict[str, Any]:
     return record
 
 
-def record_files(record: Mapping[str, Any], charge: Charge) -> dict[str, bytes]:
+def record_files(
+    record: Mapping[str, Any], charge: Charge, *, kind: str
+) -> dict[str, bytes]:
     """Return the files of a run by name, the manifest among them.
 
     The manifest holds the promise, the parameters, theorems, versions, the ledger entry
     and the digest of every table; no seed, and nothing of the data but the answers'
     own files.
+
+    Parameters
+    ----------
+    record : mapping
+        What is stored.
+    charge : Charge
+        Its entry of the ledger.
+    kind : {"csv", "parquet"}
+        How the tables are written; a stored run may be written in another way.
     """
-    kind = str(record["document"]["output"]["format"])
+    document = record["document"]
     answers = record["answers"]
     names = file_names([answer["name"] for answer in answers], kind=kind)
     files = {
@@ -140,6 +219,7 @@ def record_files(record: Mapping[str, Any], charge: Charge) -> dict[str, bytes]:
     }
     manifest = {
         **{name: value for name, value in record.items() if name != "answers"},
+        "document": {**document, "output": {**document["output"], "format": kind}},
         "tables": [
             _table(answer, name, files[name])
             for name, answer in zip(names, answers, strict=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,10 @@ from undertow.release.document import (
     read_release,
     release_from_mapping,
 )
-from undertow.release.ledger_place import ledger_address, open_ledger
+from undertow.release.ledger_place import has_ledger, ledger_address, open_ledger
 from undertow.release.plan import ReleasePlan, plan_release
-from undertow.release.run import Progress, ReleaseRun, run_release
+from undertow.release.run import Progress, ReleaseRun, read_table, run_release
+from undertow.release.timeline import Timeline, run_moment
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -48,15 +48,18 @@ class ReleaseFile:
     title: str
     table: Any = None
 
-    def plan(self, *, as_of: datetime | str | None = None) -> ReleasePlan:
-        """Return cost, noise and expected error; no data is read, nothing charged."""
-        return plan_release(self.document, as_of=as_of)
+    def plan(self, *, as_of: date | str | None = None) -> ReleasePlan:
+        """Return cost, noise and expected error; no data is read, nothing charged.
+
+        The time may be still to come; a plain date is its midnight in UTC.
+        """
+        return plan_release(self.document, as_of=run_moment(as_of))
 
     def run(
         self,
         *,
         ledger: BudgetLedger | str | os.PathLike[str] | None = None,
-        as_of: datetime | str | None = None,
+        as_of: date | str | None = None,
         output: str | os.PathLike[str] | None = None,
         repeat: int = 1,
         command: str | None = None,
@@ -68,9 +71,10 @@ class ReleaseFile:
         ----------
         ledger : BudgetLedger, str or path, optional
             By default what the file says, or the file beside the table with the
-            ending ``.ledger``, made with the promise as its budget if it is not there.
-        as_of : datetime or str, optional
-            The time of the run of a continual release.
+            ending ``.ledger``. If it is not there, it is made with the promise as its
+            budget, once the table has been read.
+        as_of : date, datetime or str, optional
+            The time of the run of a continual release; not one still to come.
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory.
@@ -80,25 +84,35 @@ class ReleaseFile:
         from undertow.ledger import BudgetLedger
 
         plan = self.plan(as_of=as_of)
-        run = partial(
-            run_release,
-            plan,
-            table=self.table,
-            folder=self._folder(plan, output),
-            title=self.title,
-            repeat=repeat,
-            command=command,
-            progress=progress,
-        )
+        about: dict[str, Any] = {
+            "table": self.table,
+            "folder": self._folder(plan.timeline, output),
+            "repeat": repeat,
+            "progress": progress,
+        }
+        named = {"title": self.title, "command": command, **about}
         if isinstance(ledger, BudgetLedger):
-            return run(ledger)
+            return run_release(plan, ledger, **named)
         given = None if ledger is None else os.fspath(ledger)
         address = ledger_address(self.document, given=given)
+        # A ledger fixes the budget for good, so it is made last.
+        read = None if has_ledger(address) else read_table(plan, **about)
         with open_ledger(plan, address) as opened:
-            return run(opened)
+            return run_release(plan, opened, reading=read, **named)
+
+    def folder(
+        self,
+        *,
+        as_of: date | str | None = None,
+        output: str | os.PathLike[str] | None = None,
+    ) -> Path | None:
+        """Return where a run writes its files; None if it writes none."""
+        running = any(query.running for query in self.document.queries)
+        timeline = Timeline.of(self.document.source, as_of=as_of, continual=running)
+        return self._folder(timeline, output)
 
     def _folder(
-        self, plan: ReleasePlan, output: str | os.PathLike[str] | None
+        self, timeline: Timeline, output: str | os.PathLike[str] | None
     ) -> Path | None:
         if output is not None:
             folder = Path(output)
@@ -106,7 +120,7 @@ class ReleaseFile:
             return None
         else:
             folder = self.document.path(self.document.output.folder)
-        run = plan.timeline.run
+        run = timeline.run
         return folder if run is None else folder / f"run-{run:06d}"
 
 

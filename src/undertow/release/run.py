@@ -3,12 +3,15 @@
 The order is the guarantee. The charge is committed before noise is drawn; the output
 is committed to the ledger before anybody sees it; files are copies of what is stored.
 So a kill at any point leaves a budget that was not passed and at most one output.
+Where there is no ledger yet, the table is read before one is made: a run that fails
+until then leaves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,7 @@ from undertow.release.ledger_place import frame_of, require_ledger
 from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
+    ReleaseRun,
     read_record,
     record_bytes,
     record_files,
@@ -34,75 +38,57 @@ if TYPE_CHECKING:
     from undertow.mechanisms import NoiseSource
     from undertow.release.job import Aggregates
 
-__all__ = ["ReleaseRun", "run_release"]
+__all__ = ["Reading", "ReleaseRun", "read_table", "run_release"]
 
 Progress = Callable[[str], None]
 """Called with what is being done, in a few words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReleaseRun:
-    """What a run gave.
+class Reading:
+    """What the engine returned for a plan: without noise, never shown or kept.
 
     Parameters
     ----------
-    record : dict
-        Everything that may be shown, as stored in the ledger.
-    charge : Charge
-        The entry of the ledger.
-    folder : Path or None
-        Where the files are; None if none were asked for.
-    files : dict of str to str
-        SHA-256 of each file by name.
-    repeated : bool
-        Whether this is the stored output of an earlier run, and nothing was charged.
-    resumed : bool
-        Whether an earlier run had been charged and died before it had an output.
+    aggregates : list of Aggregates
+        For each task of the plan.
+    engine : str
+        What was asked.
     """
 
-    record: dict[str, Any]
-    charge: Charge
-    folder: Path | None
-    files: dict[str, str]
-    repeated: bool
-    resumed: bool
+    aggregates: list[Aggregates]
+    engine: str
 
-    @property
-    def answers(self) -> list[dict[str, Any]]:
-        """The tables: name, columns, rows, confidence, notes."""
-        return list(self.record["answers"])
+    def __repr__(self) -> str:
+        return f"Reading({len(self.aggregates)} tasks, {self.engine})"
 
-    @property
-    def story(self) -> str:
-        """What happened, in one sentence."""
-        if self.repeated:
-            return (
-                f"This was released before (entry {self.charge.number} of the ledger); "
-                "the stored output is returned and nothing was charged."
-            )
-        if self.resumed:
-            return (
-                f"An earlier run was charged (entry {self.charge.number}) and ended "
-                "before it had an output; it was finished without a new charge."
-            )
-        return f"Charged as entry {self.charge.number} of the ledger."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the run as plain values."""
-        return {
-            "title": self.record["title"],
-            "story": self.story,
-            "charge": self.charge.to_dict(),
-            "repeated": self.repeated,
-            "resumed": self.resumed,
-            "folder": None if self.folder is None else str(self.folder),
-            "files": self.files,
-            "plan": self.record["plan"],
-            "answers": [
-                {name: value for name, value in answer.items() if name != "nodes"}
-                for answer in self.answers
-            ],
-        }
+def read_table(
+    plan: ReleasePlan,
+    *,
+    table: Any = None,
+    folder: Path | None = None,
+    repeat: int = 1,
+    progress: Progress | None = None,
+) -> Reading:
+    """Read what a run needs where there is no ledger yet; nothing is made or charged.
+
+    Parameters
+    ----------
+    plan, table, folder, repeat, progress
+        As in :func:`run_release`.
+
+    Raises
+    ------
+    PlanError
+        If the run would be refused, whatever is in the table.
+    EngineError
+        If the table cannot be read.
+    """
+    _check(folder, None)
+    plan.timeline.require_over(_now())
+    _earlier_nodes(plan, None, _checked_repeat(repeat))
+    return _read(plan, table, progress or _nobody)
 
 
 def run_release(
@@ -116,6 +102,7 @@ def run_release(
     command: str | None = None,
     progress: Progress | None = None,
     source: NoiseSource | None = None,
+    reading: Reading | None = None,
 ) -> ReleaseRun:
     """Run a planned release and charge it to a ledger.
 
@@ -141,39 +128,58 @@ def run_release(
         Told what is being done.
     source : NoiseSource, optional
         Secure noise by default. Seeded noise is refused.
+    reading : Reading, optional
+        Of the same plan and table, from ``undertow.release.run.read_table``; the table
+        is read now by default.
 
     Raises
     ------
+    PlanError
+        If the run is for a time still to come, closed, or stored with margins settled
+        in another way.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
     EngineError
         If the table cannot be read; nothing is charged then.
     """
     tell = progress or _nobody
-    _check(plan, ledger, folder, source)
-    key = release_key(plan, repeat=check_count(repeat, "repeat"))
-    known = ledger.find(key)
-    if known is not None and known.state == "spoiled":
-        raise PlanError(
-            "this run must be open, got one that was closed without an output: "
-            f"{known.reason or 'no reason given'}; ask for repeat={repeat + 1}."
-        )
-    stored = None if known is None else ledger.output(known)
-    if known is None:
-        _require_budget(plan, ledger)
-    charge = known
+    _check(folder, source)
+    require_ledger(plan, ledger)
+    key = release_key(plan, repeat=_checked_repeat(repeat))
+    known = _known(plan, ledger, key, repeat)
+    charge, stored = known, None if known is None else ledger.output(known)
     if stored is None:
         charge, stored = _release(
-            plan, ledger, key, (table, title, command, repeat), tell, source
+            plan, ledger, key, (table, title, command, repeat), tell, source, reading
         )
     assert charge is not None
     record = read_record(stored)
+    _require_margins(plan, record, repeat)
     tell("writing the files")
-    files = {} if folder is None else write_files(folder, record_files(record, charge))
+    kind = plan.document.output.format
+    files: dict[str, str] = {}
+    if folder is not None:
+        files = write_files(folder, record_files(record, charge, kind=kind))
     done = known is not None and known.state == "done"
     return ReleaseRun(
         record, charge, folder, files, done, known is not None and not done
     )
+
+
+def _known(
+    plan: ReleasePlan, ledger: BudgetLedger, key: str, repeat: int
+) -> Charge | None:
+    """Return the charge of this run, if any; a new one is refused if it must be."""
+    known = ledger.find(key)
+    if known is None:
+        plan.timeline.require_over(_now())
+        _require_budget(plan, ledger)
+    elif known.state == "spoiled":
+        raise PlanError(
+            "this run must be open, got one that was closed without an output: "
+            f"{known.reason or 'no reason given'}; ask for repeat={repeat + 1}."
+        )
+    return known
 
 
 def _release(
@@ -183,23 +189,27 @@ def _release(
     about: tuple[Any, str, str | None, int],
     tell: Progress,
     source: NoiseSource | None,
+    reading: Reading | None,
 ) -> tuple[Charge, bytes]:
     """Ask, charge, draw and store; return what is committed, whoever committed it."""
     table, title, command, repeat = about
     earlier = _earlier_nodes(plan, ledger, repeat)
-    tell("reading the table")
-    with _open(plan, table) as opened:
-        aggregates = _ask(plan, opened)
-        engine = opened.backend
+    read = _read(plan, table, tell) if reading is None else reading
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
         plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
     )
     tell("drawing the noise")
-    answers = plan.answer(aggregates, source=source, earlier=earlier)
-    record = run_record(plan, answers, engine=engine, title=title, command=command)
+    answers = plan.answer(read.aggregates, source=source, earlier=earlier)
+    record = run_record(plan, answers, engine=read.engine, title=title, command=command)
     return charge, ledger.store(charge, record_bytes(record))
+
+
+def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
+    tell("reading the table")
+    with _open(plan, table) as opened:
+        return Reading(_ask(plan, opened), opened.backend)
 
 
 def _open(plan: ReleasePlan, table: Any) -> Source:
@@ -231,7 +241,7 @@ def _ask(plan: ReleasePlan, source: Source) -> list[Aggregates]:
 
 
 def _earlier_nodes(
-    plan: ReleasePlan, ledger: BudgetLedger, repeat: int
+    plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int
 ) -> dict[str, dict[str, Sequence[Any]]]:
     """Return the stored nodes that the running totals of this run add up."""
     running = [query.name for query in plan.queries if query.run is not None]
@@ -242,8 +252,10 @@ def _earlier_nodes(
     for node in running_nodes(run):
         if node.last == run:
             continue
-        known = ledger.find(release_key(plan, run=node.last, repeat=repeat))
-        stored = None if known is None else ledger.output(known)
+        stored = None
+        if ledger is not None:
+            known = ledger.find(release_key(plan, run=node.last, repeat=repeat))
+            stored = None if known is None else ledger.output(known)
         if stored is None:
             raise PlanError(
                 f"a running total must follow its earlier runs, got none of run "
@@ -261,21 +273,34 @@ def _add_nodes(
             found[answer["name"]].update(answer["nodes"])
 
 
-def _check(
-    plan: ReleasePlan,
-    ledger: BudgetLedger,
-    folder: Path | None,
-    source: NoiseSource | None,
-) -> None:
+def _check(folder: Path | None, source: NoiseSource | None) -> None:
     """Refuse what can be refused before the data is touched."""
     if source is not None and source.simulated:
         raise AssumptionError(
             f"source must be secure for a release, got the {source.name} source; "
             "whoever knows a seed can remove the noise."
         )
-    require_ledger(plan, ledger)
     if folder is not None:
         check_folder(folder)
+
+
+def _checked_repeat(repeat: int) -> int:
+    try:
+        return check_count(repeat, "repeat")
+    except ValueError as fault:
+        raise PlanError(str(fault)) from None
+
+
+def _require_margins(plan: ReleasePlan, record: Mapping[str, Any], repeat: int) -> None:
+    """Refuse to hand out answers whose margins are not as the file says."""
+    found = bool(record["document"]["output"]["consistency"])
+    asked = plan.document.output.consistency
+    if found != asked:
+        raise PlanError(
+            f"output.consistency must be {str(found).lower()} as in the stored run, "
+            f"got {str(asked).lower()}; its answers are fixed, so set it back, or pay "
+            f"for other ones with repeat={repeat + 1}."
+        )
 
 
 def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:
@@ -287,6 +312,11 @@ def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:
                 f"the run must fit the {granularity.name} budget of {budget}, got "
                 f"{loss} after it; ask for less, or wait for a new budget."
             )
+
+
+def _now() -> datetime:
+    """Return the time; the clock that runs are held against."""
+    return datetime.now(UTC)
 
 
 def _nobody(what: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release.job import Bounding, Slice
-from undertow.release.moments import epoch_us, read_moment
+from undertow.release.moments import EPOCH, epoch_us, in_utc, read_moment
 from undertow.release.running import Node, node_view, tree_nodes
 from undertow.release.sensitivity import ClaimUnit
 from undertow.spaces import Event, Identity, Stream, Table, Unbounded, User, Window
@@ -16,7 +16,7 @@ from undertow.spaces.base import Domain, Granularity, View
 from undertow.spaces.granularity import parse_granularity
 from undertow.spaces.granularity.table import Bounded
 
-__all__ = ["ADDING", "Timeline"]
+__all__ = ["ADDING", "Timeline", "run_moment"]
 
 ADDING = ("unbounded", "add-remove")
 """Parts of the names of granularities in which units come and go."""
@@ -47,6 +47,8 @@ class Timeline:
         How many runs the promise covers.
     window_us : int or None
         Length of a window.
+    asked : bool
+        Whether the time of the run was stated.
     """
 
     kind: str
@@ -56,18 +58,17 @@ class Timeline:
     run: int | None
     runs: int
     window_us: int | None
+    asked: bool = False
 
     @classmethod
-    def of(
-        cls, source: Any, *, as_of: datetime | str | None, continual: bool
-    ) -> Timeline:
+    def of(cls, source: Any, *, as_of: date | str | None, continual: bool) -> Timeline:
         """Return the timeline of a source part.
 
         Parameters
         ----------
         source : SourcePart
             With `kind`, `time`, `start`, `horizon`, `window_us`, `windows`, `users`.
-        as_of : datetime or str, optional
+        as_of : date, datetime or str, optional
             The time of a run; it reads the last window that is over by then.
         continual : bool
             Whether every window has a run of its own even if `as_of` is not given;
@@ -76,9 +77,9 @@ class Timeline:
         Raises
         ------
         PlanError
-            If no window of the horizon ends at or before `as_of`.
+            If `as_of` is no time, or no window of the horizon ends at or before it.
         """
-        moment = _moment(as_of)
+        moment = run_moment(as_of)
         if source.kind == "window":
             return cls._windowed(source, moment, continual=continual)
         claim = ClaimUnit(User(add_remove=True), User())
@@ -86,7 +87,8 @@ class Timeline:
         if source.kind == "event":
             claim, domain = ClaimUnit(Unbounded(), Bounded()), Table()
         part = _plain_slice(source, moment)
-        return cls(source.kind, domain, claim, part, None, 1, None)
+        asked = moment is not None
+        return cls(source.kind, domain, claim, part, None, 1, None, asked)
 
     @classmethod
     def _windowed(
@@ -108,6 +110,7 @@ class Timeline:
             run,
             1 if run is None else source.windows,
             length,
+            moment is not None,
         )
 
     @property
@@ -123,6 +126,26 @@ class Timeline:
         if isinstance(self.domain, Stream) and self.run is None:
             return self.domain.times
         return 1
+
+    def require_over(self, now: datetime) -> None:
+        """Refuse a run for a time that is still to come.
+
+        Its output would be that of a window with a part of its rows, and stay so. A
+        run for which no time is stated reads what there is.
+
+        Raises
+        ------
+        PlanError
+            If what the run reads ends after `now`.
+        """
+        if self.slice is None or not (self.asked or self.run is not None):
+            return
+        if self.slice.stop > epoch_us(now):
+            end = EPOCH + timedelta(microseconds=self.slice.stop)
+            raise PlanError(
+                "as_of must be a time that is over, got a run that reads up to "
+                f"{end.isoformat()}; wait until then, because its output is kept."
+            )
 
     def views(self) -> tuple[View, ...]:
         """Return what a query sees in each run."""
@@ -242,13 +265,38 @@ def _run_at(source: Any, moment: datetime | None) -> int:
     return int(run)
 
 
-def _moment(as_of: datetime | str | None) -> datetime | None:
-    moment = read_moment(as_of) if isinstance(as_of, str) else as_of
+def run_moment(as_of: date | str | None) -> datetime | None:
+    """Return the time of a run in UTC; a plain date is its midnight.
+
+    Raises
+    ------
+    PlanError
+        If it is neither a time nor the text of one.
+
+    Examples
+    --------
+    >>> run_moment(date(2026, 1, 31))
+    datetime.datetime(2026, 1, 31, 0, 0)
+    """
+    moment: datetime | None = None
+    if isinstance(as_of, str):
+        moment = read_moment(as_of)
+    elif isinstance(as_of, datetime):
+        moment = _in_utc(as_of)
+    elif isinstance(as_of, date):
+        moment = datetime.combine(as_of, time())
     if as_of is not None and moment is None:
         raise PlanError(
             f"as_of must be a time such as '2026-01-31T12:00', got {str(as_of)[:40]!r}."
         )
     return moment
+
+
+def _in_utc(moment: datetime) -> datetime | None:
+    try:
+        return in_utc(moment)
+    except OverflowError:
+        return None
 
 
 def _plain_slice(source: Any, moment: datetime | None) -> Slice | None:

@@ -160,13 +160,12 @@ def test_remaining_rounds_what_is_left_down(path):
 
 def test_other_currencies_are_shown_rounded_to_the_safe_side(tmp_path):
     where = tmp_path / "a"
-    words = ["user=mu:1", "event=epsilon:inf", "w-event:2=epsilon:1,delta:1e-6"]
-    options = [part for word in words for part in ("--granularity", word)]
-    done = invoke(
-        "ledger", "init", where, "--dataset", "d", "--domain", DOMAIN, *options
-    )
-    assert done.exit_code == 0
-    assert "ε = ∞" in done.stdout
+    words = ["user=mu:1", "w-event:2=epsilon:1,delta:1e-6"]
+    budgets = {**read_budgets(words), ut.Event(): ut.Pure("inf")}
+    BudgetLedger.create(
+        where, dataset="d", domain=ut.Stream(1000, 24), budgets=budgets
+    ).close()
+    assert "ε = ∞" in invoke("ledger", "show", where).stdout
     claims = [
         Claim(ut.GDP("0.1"), ut.User(), "view"),
         Claim(ut.Pure("0.1"), ut.User(), "view"),

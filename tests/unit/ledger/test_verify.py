@@ -121,6 +121,10 @@ def test_the_database_itself_refuses_to_change_rows(path, verb, table, column):
             "entry 3 must agree with its row",
         ),
         (["UPDATE ledger_head SET count = 5"], "the head must be entry 6"),
+        (
+            ["UPDATE ledger_head SET time = '2020-01-01T00:00:00.000000+00:00'"],
+            "the time of the head must be that of the last entry",
+        ),
         (["DELETE FROM ledger_head"], "must have its head, got none"),
         (["DELETE FROM ledger_terms"], "must have its terms, got none"),
         (
@@ -143,6 +147,20 @@ def test_a_changed_row_is_found(path, statements, words):
     faults = verify_ledger(path)
     assert any(words in fault.what for fault in faults), faults
     assert all(fault.to_dict()["what"].endswith(".") for fault in faults)
+
+
+def test_an_edited_time_of_a_ledger_without_entries_is_found(tmp_path):
+    where = tmp_path / "new.ledger"
+    BudgetLedger.create(
+        where,
+        dataset="steps",
+        domain=ut.Stream(10, 4),
+        budgets={ut.User(): ut.Pure(1)},
+    ).close()
+    assert verify_ledger(where) == []
+    change(where, ("UPDATE ledger_head SET time = '2020'",))
+    (fault,) = verify_ledger(where)
+    assert "the time of the head" in fault.what
 
 
 def test_an_edited_row_with_a_fitting_hash_breaks_the_chain(path):
@@ -197,7 +215,10 @@ def append(path, **edits):
             "VALUES (?, ?, ?, ?, ?)",
             row,
         ),
-        ("UPDATE ledger_head SET count = ?, hash = ?", (count + 1, digest(text))),
+        (
+            "UPDATE ledger_head SET count = ?, hash = ?, time = ?",
+            (count + 1, digest(text), body["time"]),
+        ),
     )
 
 

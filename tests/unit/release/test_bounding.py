@@ -114,6 +114,26 @@ def test_every_row_is_kept_equally_often_whatever_its_place():
     assert all(abs(count - 1200) < 6 * 29 for count in kept)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize(("copies", "most"), [((9, 1), 1), ((40, 10), 10), ((3, 3), 4)])
+@pytest.mark.parametrize("way", ["limits", "numbers"])
+def test_every_row_is_kept_equally_often_however_many_are_alike(
+    monkeypatch, copies, most, way
+):
+    # Sums over 2000 independent units of at most `most` rows each, beyond six of their
+    # deviations: false alarm below 1e-8 for each of the six.
+    if way == "numbers":
+        monkeypatch.setattr(module, "_MOST_LEAST", 0)
+    units, size = 2000, sum(copies)
+    one = [n for n, count in enumerate(copies) for _ in range(count)]
+    table = {"who": [u for u in range(units) for _ in one], "n": one * units}
+    kept = rows(table, by_n(2), Bounding("who", most))
+    assert sum(kept) == most * units
+    share = copies[0] / size
+    deviation = (units * most * share * (1 - share) * (size - most) / (size - 1)) ** 0.5
+    assert abs(kept[0] - most * units * share) < 6 * deviation
+
+
 def test_windows_are_bounded_one_by_one_and_start_at_the_epoch():
     hour = 3_600_000_000
     at = [-hour, -1, 0, 1, hour - 1, hour, 2 * hour]

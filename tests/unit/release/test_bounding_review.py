@@ -15,6 +15,7 @@ from undertow.release.bounding import keep_first
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
 from undertow.release.job import Bounding, Grid, Job, Value
+from undertow.release.keyed import KeyedOrder
 from undertow.release.source import open_source
 
 
@@ -95,16 +96,13 @@ def test_a_file_that_is_written_meanwhile_is_refused(tmp_path, monkeypatch):
 
 def test_on_a_server_every_statement_bounds_what_it_reads(monkeypatch):
     table = pa.table({"person": [1, 2], "zone": ["A", "A"]})
+    order = KeyedOrder(("person",), b"0" * 16, "duckdb", "rows")
     with open_source(table) as source:
         rows = source.table
-        steady = keep_first(
-            rows, 1, within=["person"], order=lambda t: [t.person], source=source
-        )
+        steady = keep_first(rows, 1, within=["person"], order=order, source=source)
         assert steady.table is rows
         monkeypatch.setattr(type(source), "steady", False)
-        served = keep_first(
-            rows, 1, within=["person"], order=lambda t: [t.person], source=source
-        )
+        served = keep_first(rows, 1, within=["person"], order=order, source=source)
         assert served.ranked
         assert source.execute(served.table).num_rows == 2
 

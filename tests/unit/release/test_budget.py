@@ -58,14 +58,13 @@ def test_shares_that_are_omitted_give_equal_noise_per_expected_count(law):
     sizes = [(CELLS, 24), (TOTAL, 1), (Reach(3, 9, 3), 168)]
     weights = share_weights([None] * 3, sizes, law=law)
     assert sum(weights) == 1
-    if law == "laplace":
-        relative = {
-            r.total / w * cells for (r, cells), w in zip(sizes, weights, strict=True)
-        }
+    pairs = list(zip(sizes, weights, strict=True))
+    if law == "laplace":  # the noise over a cell's part of what units add
+        relative = {r.pure_scale(w) * cells / r.total for (r, cells), w in pairs}
     else:
         relative = {
-            r.square / w * cells**2
-            for (r, cells), w in zip(sizes, weights, strict=True)
+            r.gaussian_variance(w) * Fraction(cells, r.total) ** 2
+            for (r, cells), w in pairs
         }
     assert len(relative) == 1
 

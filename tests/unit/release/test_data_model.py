@@ -49,7 +49,7 @@ def test_a_matrix_is_a_chain_as_long_as_the_windows_unless_stated():
     assert other.length is None
     assert other.initial.tolist() == [0.5, 0.5]
     assert model("markov", gamma=Fraction(2), windows=48).size == 48
-    assert model("markov", gamma=Fraction(2), windows=48, length=5).size == 5
+    assert model("markov", gamma=Fraction(2), windows=48, length=50).size == 50
 
 
 def states():

@@ -291,7 +291,7 @@ def test_a_stated_threat_gets_its_card_in_other_currencies_too():
     [
         {"model": "markov", "gamma": 4},
         {"model": "blocks", "group": 3},
-        {"model": "markov", "gamma": 4, "length": 10},
+        {"model": "markov", "gamma": 4, "length": 100},
         {"model": "markov", "transition": [["0.8", "0.2"], [0.3, 0.7]]},
         {"model": "gaussian", "correlation": "0.3", "group": 4},
     ],

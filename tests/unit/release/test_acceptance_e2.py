@@ -1,0 +1,221 @@
+"""What a run that is refused leaves, and what a later file may change of a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from support.release_documents import visits_mapping, write_visits
+from undertow.errors import EngineError, PlanError
+from undertow.ledger import BudgetLedger
+from undertow.privacy import Pure
+from undertow.release import from_table, load, run_release
+from undertow.release import run as run_module
+from undertow.release.outputs import check_folder
+from undertow.release.plan import plan_release
+from undertow.spaces import User
+
+HOURLY = {
+    "source": {
+        "unit": "person",
+        "time": "ts",
+        "per": {"window": "1h"},
+        "start": "2026-01-01",
+        "horizon": "8h",
+    },
+    "promise": {"granularity": "event", "epsilon": "1"},
+    "bounds": {"rows_per_unit": 1},
+    "queries": [{"name": "seen", "select": "count"}],
+}
+USERS = {"promise": {"granularity": "user", "epsilon": "1"}}
+EVENING = "2025-12-31T20:00"
+SEEN = pa.table({"person": [1], "ts": [dt.datetime(2026, 1, 1, 1, 5)]})
+WRONG = {
+    "table": {"source": {"table": "missing.csv"}},
+    "column": {"query": {"by": ["zoen"], "keys": {"zoen": ["A"]}}},
+    "types": {"source": {"table": "visits.parquet", "types": {"zone": "int"}}},
+    "server": {
+        "source": {"table": "postgres://me@127.0.0.1:1/db", "relation": "visits"},
+        "ledger": {"url": "visits.ledger", "dataset": "visits"},
+    },
+}
+
+
+def set_clock(monkeypatch, moment: dt.datetime) -> None:
+    monkeypatch.setattr(run_module, "_now", lambda: moment.replace(tzinfo=dt.UTC))
+
+
+@pytest.mark.parametrize("wrong", sorted(WRONG))
+def test_a_run_that_cannot_read_leaves_no_ledger_for_the_corrected_file(
+    tmp_path, wrong
+):
+    parquet.write_table(pa.table({"zone": ["A"]}), tmp_path / "visits.parquet")
+    promise = {"granularity": "user", "epsilon": "5"}
+    path = write_visits(tmp_path, promise=promise, **WRONG[wrong])
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises((EngineError, PlanError)):
+        load(path).run()
+    assert sorted(tmp_path.iterdir()) == before
+    write_visits(tmp_path)
+    load(path).run()
+    with BudgetLedger.open(tmp_path / "visits.ledger") as ledger:
+        assert ledger.budgets == {User(): Pure(1)}
+
+
+@pytest.mark.parametrize("below", ["", "deep"])
+def test_an_output_that_is_a_file_leaves_no_ledger(tmp_path, below):
+    path = write_visits(tmp_path)
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    taken.chmod(0o700)
+    with pytest.raises(PlanError, match="output must be a folder"):
+        check_folder(taken / below)
+    with pytest.raises(PlanError, match="output must be a folder"):
+        load(path).run(output=taken / below)
+    assert not (tmp_path / "visits.ledger").exists()
+
+
+def test_a_running_total_that_comes_too_early_leaves_no_ledger(tmp_path):
+    queries = [{"name": "total", "select": "count", "running": True}]
+    release = from_table(SEEN, {**HOURLY, "queries": queries})
+    with pytest.raises(PlanError, match="must follow its earlier runs"):
+        release.run(ledger=tmp_path / "x.ledger", as_of="2026-01-01T03:00")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_is_read_once_and_before_its_ledger_is_made(tmp_path, monkeypatch):
+    path, real, seen = write_visits(tmp_path), run_module.run_jobs, []
+
+    def reads(*given, **named):
+        seen.append((tmp_path / "visits.ledger").exists())
+        return real(*given, **named)
+
+    monkeypatch.setattr(run_module, "run_jobs", reads)
+    assert not load(path).run().repeated
+    assert seen == [False]
+
+
+def test_a_ledger_that_another_run_makes_meanwhile_is_used(tmp_path, monkeypatch):
+    release, real, other = load(write_visits(tmp_path)), run_module.run_jobs, []
+
+    def overtaken(*given, **named):
+        if not other:
+            other.append(None)
+            other[0] = release.run()
+        return real(*given, **named)
+
+    monkeypatch.setattr(run_module, "run_jobs", overtaken)
+    late = release.run()
+    assert late.repeated
+    assert late.answers == other[0].answers
+    with BudgetLedger.open(tmp_path / "visits.ledger") as ledger:
+        assert [entry.kind for entry in ledger.history()] == ["charge", "output"]
+
+
+def test_what_was_read_does_not_show_in_its_text(tmp_path):
+    plan = from_table(SEEN, visits_mapping(query={"by": [], "keys": {}})).plan()
+    shown = repr(run_module.read_table(plan, table=SEEN))
+    assert shown == "Reading(1 tasks, duckdb)"
+
+
+def test_a_stored_run_is_written_in_the_format_of_the_file(tmp_path):
+    path = write_visits(tmp_path)
+    first = load(path).run()
+    write_visits(tmp_path, output={"folder": "new", "format": "parquet"})
+    second = load(path).run()
+    assert second.repeated
+    assert sorted(second.files) == ["01-visits.parquet", "manifest.json"]
+    table = parquet.read_table(tmp_path / "new" / "01-visits.parquet")
+    assert [list(row.values()) for row in table.to_pylist()] == first.answers[0]["rows"]
+    manifest = json.loads((tmp_path / "new" / "manifest.json").read_text())
+    assert manifest["document"]["output"]["format"] == "parquet"
+
+
+def test_margins_of_a_stored_run_are_not_settled_anew_without_a_word(tmp_path):
+    path = write_visits(tmp_path)
+    load(path).run()
+    write_visits(tmp_path, output={"consistency": True})
+    with pytest.raises(PlanError, match=r"must be false as in the stored.*repeat=2"):
+        load(path).run()
+
+
+@pytest.mark.parametrize(
+    ("hour", "minute", "over"), [(2, 0, True), (1, 59, False), (0, 0, False)]
+)
+def test_a_window_is_released_once_it_is_over(
+    tmp_path, monkeypatch, hour, minute, over
+):
+    set_clock(monkeypatch, dt.datetime(2026, 1, 1, hour, minute))
+    release, address = from_table(SEEN, HOURLY), tmp_path / "x.ledger"
+    if over:
+        assert not release.run(ledger=address, as_of="2026-01-01T02:00").repeated
+        return
+    assert release.plan(as_of="2026-01-01T02:00").timeline.run == 2
+    with pytest.raises(PlanError, match="reads up to 2026-01-01T02:00:00; wait"):
+        release.run(ledger=address, as_of="2026-01-01T02:00")
+    assert not address.exists()
+
+
+def test_a_time_to_come_is_refused_for_an_open_ledger_and_whole_units(
+    tmp_path, monkeypatch
+):
+    source = {"unit": "person", "time": "ts"}
+    release = from_table(SEEN, {**HOURLY, "source": source, **USERS})
+    with BudgetLedger.create(
+        tmp_path / "x.ledger",
+        dataset="x",
+        domain=release.plan().domain,
+        budgets={User(): Pure(5)},
+    ) as ledger:
+        set_clock(monkeypatch, dt.datetime(2026, 1, 2))
+        done = release.run(ledger=ledger, as_of="2026-01-02")
+        plan = release.plan(as_of="2026-01-03")
+        with pytest.raises(PlanError, match="as_of must be a time that is over"):
+            run_release(plan, ledger, table=SEEN)
+        assert len(ledger.history()) == 2
+        # What was charged before is finished and handed out, whatever the clock says.
+        set_clock(monkeypatch, dt.datetime(1990, 1, 1))
+        again = release.run(ledger=ledger, as_of="2026-01-02")
+    assert again.answers == done.answers
+
+
+def test_a_plain_date_is_its_midnight():
+    source = {**HOURLY["source"], "start": EVENING}
+    release = from_table(SEEN, {**HOURLY, "source": source})
+    plan = release.plan(as_of=dt.date(2026, 1, 1))
+    assert plan.timeline == release.plan(as_of="2026-01-01").timeline
+    direct = plan_release(release.document, as_of=dt.date(2026, 1, 1))
+    assert direct.timeline == plan.timeline
+
+
+@pytest.mark.parametrize(
+    "as_of",
+    [
+        5,
+        0,
+        False,
+        "",
+        b"2026-01-01",
+        dt.time(),
+        dt.datetime.max.replace(tzinfo=dt.timezone(-dt.timedelta(hours=1))),
+    ],
+    ids=["number", "zero", "truth", "empty", "bytes", "hour", "far"],
+)
+def test_what_is_no_time_is_refused_in_one_sentence(as_of):
+    with pytest.raises(PlanError, match="as_of must be a time such as"):
+        from_table(SEEN, HOURLY).plan(as_of=as_of)
+
+
+@pytest.mark.parametrize("repeat", [0, -1, 1.5, True, "2"])
+def test_a_repeat_that_is_no_count_is_refused_in_one_sentence(tmp_path, repeat):
+    release = load(write_visits(tmp_path))
+    with pytest.raises(PlanError, match="repeat must be a whole number of at least 1"):
+        release.run(repeat=repeat)
+    assert not (tmp_path / "visits.ledger").exists()
+    release.run()
+    with pytest.raises(PlanError, match="repeat must be a whole number of at least 1"):
+        release.run(repeat=repeat)
