@@ -22,7 +22,7 @@ ibis = load("ibis")
 
 _COUNT, _RANK = "undertow_count", "undertow_rank"
 _PLACE, _PLACES = "undertow_place", "undertow_places"
-_LIMIT, _TIED = "undertow_limit", "undertow_tied"
+_LIMIT = "undertow_limit"
 _COPY, _GROUP = "undertow_copy", "undertow_group"
 # DuckDB keeps so many least values per group in memory; above, groups are sorted.
 _MOST_LEAST = 100_000
@@ -30,10 +30,11 @@ _MOST_LEAST = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The rows kept, and whether any unit had to be put in order for that."""
+    """The rows kept, whether any unit had to be put in order, and if they are held."""
 
     table: Any
     ranked: bool
+    held: bool = False
 
 
 def window_start(epoch: Any, length: int) -> Any:
@@ -89,7 +90,7 @@ def keep_first(
     mostly = 2 * (found["above"] or 0) > (found["rows"] or 0)
     heavy = None if mostly else counts.filter(above).select(*within)
     if source.backend == "duckdb" and most < _MOST_LEAST:
-        return Kept(_below_limits(table, most, within, order, heavy, source), True)
+        return _below_limits(table, most, within, order, heavy, source)
     if heavy is None:
         return Kept(_numbered(table, most, within, order), True)
     rest = table.anti_join(heavy, list(within))
@@ -136,17 +137,18 @@ def _least() -> Any:
 
 
 def _limits(places: Any, most: int) -> Any:
-    """Return, for each group above the bound, the place of its last row kept.
+    """Return, for each group above the bound, the first place that is not kept.
 
-    A group is tied if the next row has the same place.
+    It is the one after the last row that fits, or that row's own if the next row has it
+    too: rows that share it by chance are left out.
     """
     groups = [name for name in places.columns if name != _PLACE]
     least = _least()(places[_PLACE], most + 1)
     found = places.group_by(groups).aggregate(**{_PLACES: least.sort()})
     found = found.filter(found[_PLACES].length() > most)
-    sorted_, limit = found[_PLACES], found[_PLACES][most - 1]
-    tied = sorted_[most] == limit
-    return found.select(*groups, **{_LIMIT: limit, _TIED: tied})
+    last, following = found[_PLACES][most - 1], found[_PLACES][most]
+    limit = (last == following).ifelse(last, last + 1)
+    return found.select(*groups, **{_LIMIT: limit})
 
 
 def _below_limits(
@@ -156,15 +158,9 @@ def _below_limits(
     order: KeyedOrder,
     heavy: Any,
     source: Source,
-) -> Any:
-    """Keep the rows up to the last place kept in their group.
-
-    Rows that share that place by chance are left out.
-    """
-    placed = table.mutate(
-        **{f"{_GROUP}{i}": table[name] for i, name in enumerate(within)},
-        **{_PLACE: order.place(table)},
-    )
+) -> Kept:
+    """Keep the rows up to the last place kept in their group."""
+    placed = _grouped(table, within).mutate(**{_PLACE: order.place(table)})
     groups = [name for name in placed.columns if name.startswith(_GROUP)]
     above = placed if heavy is None else placed.semi_join(heavy, list(within))
     places = above.select(*groups, _PLACE)
@@ -173,13 +169,34 @@ def _below_limits(
         alone = places.anti_join(shared, [*groups, _PLACE])
         places = alone.union(_copies(shared, groups, order), distinct=False)
     limits = source.kept(_limits(places, most))
+    joined = placed.left_join(limits, groups)
     if shared is None:
-        return _up_to(placed, limits, groups).select(*table.columns)
-    others = placed.anti_join(shared, [*groups, _PLACE])
-    some = placed.semi_join(shared, [*groups, _PLACE])
-    parts = (others, _moved(some, groups, order))
-    kept = [_up_to(part, limits, groups).select(*table.columns) for part in parts]
-    return kept[0].union(kept[1], distinct=False)
+        return Kept(_up_to(joined).select(*table.columns), True)
+    # Rows that share a place are read with the others, and looked at afterwards.
+    again = joined.left_join(shared, [*groups, _PLACE], rname="{name}_shared")
+    first = again.filter(_inside(again) | again[_COUNT].notnull())
+    short = {_PLACE: first[_PLACE].cast("int32"), _COPY: first[_COUNT].notnull()}
+    held = source.kept(first.select(*table.columns, **short))
+    some = _grouped(held.filter(held[_COPY]).drop(_COPY), within)
+    some = some.mutate(**{_PLACE: some[_PLACE].cast("int64")})
+    moved = _moved(some, groups, order).left_join(limits, groups)
+    last = source.kept(_up_to(moved).select(*table.columns))
+    kept = held.filter(~held[_COPY]).select(*table.columns)
+    return Kept(kept.union(last, distinct=False), True, True)
+
+
+def _grouped(table: Any, within: Sequence[str]) -> Any:
+    """Give the columns of a group names of their own, for joins."""
+    return table.mutate(**{f"{_GROUP}{i}": table[n] for i, n in enumerate(within)})
+
+
+def _inside(joined: Any) -> Any:
+    return joined[_LIMIT].isnull() | (joined[_PLACE] < joined[_LIMIT])
+
+
+def _up_to(joined: Any) -> Any:
+    """Keep the rows that are not beyond the limit of their group."""
+    return joined.filter(_inside(joined))
 
 
 def _shared(places: Any, groups: list[str], source: Source) -> Any:
@@ -196,10 +213,3 @@ def _copies(shared: Any, groups: list[str], order: KeyedOrder) -> Any:
     copies = shared.select(*groups, _PLACE, **{_COPY: several})
     place = order.place_of_copy(copies[_PLACE], copies[_COPY].cast("int64"))
     return copies.select(*groups, **{_PLACE: place})
-
-
-def _up_to(placed: Any, limits: Any, groups: list[str]) -> Any:
-    """Keep the rows that are not beyond the limit of their group."""
-    joined = placed.left_join(limits, groups)
-    place, limit, tied = joined[_PLACE], joined[_LIMIT], joined[_TIED]
-    return joined.filter(limit.isnull() | (place < limit) | ((place == limit) & ~tied))

@@ -148,14 +148,17 @@ def _sum(parts: list[_Parts], source: Iterator[int]) -> Any:
     for part in parts:
         missing, large, *factors = (next(source) for _ in range(2 + _MOST_LIMBS))
         value, most = part.weighed(factors)
+        otherwise = missing
         if part.regular is not None:
             value = part.regular.ifelse(value, _big(large))
-        value = part.missing.ifelse(_big(missing), value)
+            value = part.missing.ifelse(_big(missing), value)
+            otherwise = large
         if most > room:
             remainders.append(total % _big(PRIME))
             total, room = _big(0), _MOST
         # A row without a place would escape every limit; no type of column gives one.
-        total, room = total + value.fill_null(_big(large)), room - max(most, PRIME)
+        value = value.fill_null(_big(otherwise))
+        total, room = total + value, room - max(most, PRIME)
     return sum(remainders, total) % _big(PRIME)
 
 
