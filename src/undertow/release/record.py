@@ -40,6 +40,7 @@ __all__ = [
 FORMAT = "undertow release 1"
 """Stands first in every record."""
 
+_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _PACKAGES = ("duckdb", "ibis-framework", "numpy", "psycopg", "pyspark", "sqlalchemy")
 
 
@@ -198,7 +199,7 @@ def record_files(
     """Return the files of a run by name, the manifest among them.
 
     The manifest holds the promise, the parameters, theorems, versions, the ledger entry
-    and the digest of every table; no seed, and nothing of the data but the answers'
+    and the columns, types and digest of every table; no seed, and nothing of the data but the answers'
     own files.
 
     Parameters
@@ -236,8 +237,24 @@ def _table(answer: Mapping[str, Any], name: str, content: bytes) -> dict[str, An
         "name": answer["name"],
         "file": name,
         "columns": answer["columns"],
+        "types": _types(answer),
         "rows": len(answer["rows"]),
         "confidence": answer["confidence"],
         "notes": answer["notes"],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
+
+
+def _types(answer: Mapping[str, Any]) -> list[str]:
+    """Return the type of each column in the words of JSON Schema."""
+    found = [set[str]() for _ in answer["columns"]]
+    for row in answer["rows"]:
+        for kinds, value in zip(found, row, strict=True):
+            kinds.add(_TYPES.get(type(value), "null"))
+    return [_common(kinds) for kinds in found]
+
+
+def _common(kinds: set[str]) -> str:
+    if kinds == {"integer", "number"}:
+        return "number"
+    return kinds.pop() if len(kinds) == 1 else "null" if not kinds else "any"

@@ -219,3 +219,13 @@ def test_a_repeat_that_is_no_count_is_refused_in_one_sentence(tmp_path, repeat):
     release.run()
     with pytest.raises(PlanError, match="repeat must be a whole number of at least 1"):
         release.run(repeat=repeat)
+
+
+def test_the_manifest_names_the_type_of_every_column(tmp_path):
+    release = write_visits(tmp_path)
+    load(release).run(output=tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    [table] = manifest["tables"]
+    types = dict(zip(table["columns"], table["types"], strict=True))
+    assert types["zone"] == "string"
+    assert {types["low"], types["high"]} <= {"integer", "number"}
