@@ -199,8 +199,8 @@ def record_files(
     """Return the files of a run by name, the manifest among them.
 
     The manifest holds the promise, the parameters, theorems, versions, the ledger entry
-    and the columns, types and digest of every table; no seed, and nothing of the data but the answers'
-    own files.
+    and the columns, types and digest of every table; no seed, and nothing of the data
+    but the answers' own files.
 
     Parameters
     ----------
