@@ -118,7 +118,7 @@ def _number(table: Any, within: Sequence[str], order: list[Any]) -> Any:
 def _moved(placed: Any, within: Sequence[str], order: KeyedOrder) -> Any:
     """Give the rows of a group that share a place places of their own."""
     copy = _number(placed, [*within, _PLACE], order.ties(placed))
-    counted = placed.mutate(**{_COPY: copy.cast("int64")})
+    counted = placed.mutate(**{_COPY: copy})
     place = order.place_of_copy(counted[_PLACE], counted[_COPY])
     return counted.mutate(**{_PLACE: place}).drop(_COPY)
 
@@ -211,5 +211,5 @@ def _copies(shared: Any, groups: list[str], order: KeyedOrder) -> Any:
     """Return the places of all rows that share one."""
     several = ibis.range(shared[_COUNT]).unnest()
     copies = shared.select(*groups, _PLACE, **{_COPY: several})
-    place = order.place_of_copy(copies[_PLACE], copies[_COPY].cast("int64"))
+    place = order.place_of_copy(copies[_PLACE], copies[_COPY])
     return copies.select(*groups, **{_PLACE: place})

@@ -22,6 +22,7 @@ __all__ = [
     "enclosed",
     "epoch_days",
     "epoch_us",
+    "long",
     "moment",
     "naive_utc",
     "numbers_of_text",
@@ -91,6 +92,13 @@ def double(value: float) -> Any:
 def wide(value: Any) -> Any:
     """Return a whole number with room for 38 digits, so that sums are exact."""
     return value.cast("decimal(38, 0)")
+
+
+def long(number: Any, backend: Backend) -> Any:
+    """Return a whole number in 64 bits; Spark numbers rows in 32, unknown to Ibis."""
+    if backend == "pyspark":
+        return _builtin("bigint", "int64")(number)
+    return number.cast("int64")
 
 
 def truth(column: Any) -> Any:

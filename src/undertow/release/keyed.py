@@ -37,6 +37,7 @@ from undertow.release.engine_sql import (
     double,
     epoch_days,
     epoch_us,
+    long,
     numbers_of_text,
     truth,
 )
@@ -113,6 +114,7 @@ class KeyedOrder:
         """Return the place of the copy of this number, from 0, of rows at a place."""
         source = coefficients(self.key, f"{self.label}/copies")
         c, d = _literals(source, 2)
+        copy = long(copy, self.backend)
         x = (place * c + copy * d) % _big(PRIME)
         return (copy == _big(0)).ifelse(place, _mixed(x, source))
 
