@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -13,6 +15,7 @@ from support.spark import spark_frame
 from undertow.errors import EngineError, PlanError
 from undertow.release.engine import run_jobs
 from undertow.release.job import Aggregates, Bounding, Grid, Job
+from undertow.release.keyed import KeyedOrder
 from undertow.release.source import open_source
 
 pytestmark = [
@@ -43,8 +46,22 @@ def test_spark_returns_what_duckdb_does(spark, case):
         assert found == plain(run_jobs(source, case.jobs, **case.arguments()))
 
 
+def test_spark_gives_numbers_that_are_none_the_places_of_duckdb(spark):
+    reals = [math.nan, None, math.inf, -math.inf, -0.0, 1e300, 5e-324, 0.1]
+    table = pa.table({"x": pa.array(reals, pa.float64()), "i": range(len(reals))})
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    spark.createDataFrame(rows, "x double, i long").createOrReplaceTempView("reals")
+    assert places("spark://local#reals") == places(table)
+
+
+def places(table: Any) -> list[int]:
+    with open_source(table) as source:
+        order = KeyedOrder(("x",), bytes(range(16)), source.backend, "rows")
+        found = order.placed(source.table, "place").order_by("i").select("place")
+        return source.execute(found).column("place").to_pylist()
+
+
 def test_spark_reads_parquet_by_url(spark, tmp_path):
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({"zone": ["A", "B", "A"]}), tmp_path / "z.parquet")

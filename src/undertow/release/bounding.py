@@ -74,9 +74,8 @@ def keep_first(
     group instead, by an aggregate that holds `most` numbers per group, and reads the
     table again. Before, it looks for places that several rows of a group have.
     """
-    order.place(
-        table
-    )  # types that have no order are refused whether or not it is needed
+    # Types that have no order are refused whether or not it is needed.
+    order.placed(table, _PLACE)
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
     count = counts[_COUNT]
@@ -101,7 +100,7 @@ def keep_first(
 
 def _numbered(table: Any, most: int, within: Sequence[str], order: KeyedOrder) -> Any:
     """Keep rows whose number in their group is at most `most`."""
-    placed = table.mutate(**{_PLACE: order.place(table)})
+    placed = order.placed(table, _PLACE)
     if not order.distinct:
         placed = _moved(placed, list(within), order)
     first = [placed[_PLACE], *order.ties(placed)]
@@ -160,7 +159,7 @@ def _below_limits(
     source: Source,
 ) -> Kept:
     """Keep the rows up to the last place kept in their group."""
-    placed = _grouped(table, within).mutate(**{_PLACE: order.place(table)})
+    placed = order.placed(_grouped(table, within), _PLACE)
     groups = [name for name in placed.columns if name.startswith(_GROUP)]
     above = placed if heavy is None else placed.semi_join(heavy, list(within))
     places = above.select(*groups, _PLACE)

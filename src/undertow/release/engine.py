@@ -12,6 +12,7 @@ from undertow.errors import PlanError
 from undertow.release._extras import load
 from undertow.release.aggregate import Rows, aggregate
 from undertow.release.bounding import keep_first, window_start
+from undertow.release.coding import present
 from undertow.release.document_errors import nearest
 from undertow.release.engine_sql import (
     enclosed,
@@ -168,7 +169,7 @@ class _Run:
         if self.slice is not None:
             table = table.filter(_inside(table[self.slice.column], self.slice))
         if self.bounding.unit is not None:
-            table = table.filter(table[self.bounding.unit].notnull())
+            table = table.filter(present(table[self.bounding.unit]))
         chosen = {name: table[name] for name in used}
         for name, column in chosen.items():
             if column.type().is_timestamp():

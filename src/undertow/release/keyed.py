@@ -35,6 +35,7 @@ from undertow.release._extras import load
 from undertow.release.engine_sql import (
     Backend,
     double,
+    enclosed,
     epoch_days,
     epoch_us,
     long,
@@ -95,8 +96,8 @@ class KeyedOrder:
     label: str
     distinct: bool = False
 
-    def place(self, table: Any) -> Any:
-        """Return the place of each row, a whole number below 2^31 - 1.
+    def placed(self, table: Any, name: str) -> Any:
+        """Return the table with the place of each row, a whole number below 2^31 - 1.
 
         It knows floating point to 2^-20 and decimals to six places.
 
@@ -108,7 +109,9 @@ class KeyedOrder:
         source = coefficients(self.key, self.label)
         mix = coefficients(self.key, f"{self.label}/mix")
         parts = [_parts(table[n], self.key, self.backend) for n in self.columns]
-        return _mixed(_sum(parts, source), mix)
+        # In two steps: a polynomial would write its argument out three times.
+        summed = table.mutate(**{name: _sum(parts, source)})
+        return summed.mutate(**{name: _mixed(summed[name], mix)})
 
     def place_of_copy(self, place: Any, copy: Any) -> Any:
         """Return the place of the copy of this number, from 0, of rows at a place."""
@@ -202,7 +205,8 @@ def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
         return _Parts(_limbs(number)[:2], missing, number.notnull())
     if kind.is_floating():
         number, regular = _float_number(column.cast("float64"))
-        return _Parts(_limbs(number), missing, regular)
+        # Spark would call NaN missing, by the question that Ibis asks it.
+        return _Parts(_limbs(number), enclosed(regular).isnull(), regular)
     if kind.is_decimal() or kind.is_uint64():
         number, regular = _decimal_number(column, backend)
         return _Parts(_limbs(number), missing, regular)
