@@ -25,7 +25,7 @@ COLUMNS = {
     "person": Column(Kind.WHOLE, "bigint"),
     "zone": Column(Kind.TEXT, "text"),
     "n": Column(Kind.WHOLE, "bigint"),
-    "amount": Column(Kind.NUMBER, "numeric(14, 3)", 3),
+    "amount": Column(Kind.NUMBER, "numeric(18, 6)", 6),
     "x": Column(Kind.NUMBER, "double precision"),
     "ts": Column(Kind.TIME, "timestamptz"),
     "naive": Column(Kind.TIME, "timestamp"),
@@ -36,7 +36,7 @@ ARROW = {
     "person": pa.int64(),
     "zone": pa.string(),
     "n": pa.int64(),
-    "amount": pa.decimal128(14, 3),
+    "amount": pa.decimal128(18, 6),
     "x": pa.float64(),
     "ts": pa.timestamp("us", "UTC"),
     "naive": pa.timestamp("us"),
@@ -53,7 +53,7 @@ DERIVED = {
 ZONES = ("A", "a", "Zürich", "東京", "", "\u00e9", "e\u0301", "o'h", "b\\s", "\ue000")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EXTREMES = (0, 1, 5, -3, 2**63 - 1, -(2**63))
-AMOUNTS = ("0.000", "1.005", "-2.500", "0.125", "99999999999.999", "-31.415")
+AMOUNTS = ("0.000", "1.005", "-2.500", "0.125", "99999999999.999999", "-31.415")
 REALS = (math.nan, math.inf, -math.inf, 0.1, -0.0, 1e300, 2.5, 1 / 3, -7.25, 5e-324)
 
 

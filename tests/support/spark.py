@@ -43,7 +43,7 @@ def spark_frame(session: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
         "person": types.LongType(),
         "zone": types.StringType(),
         "n": types.LongType(),
-        "amount": types.DecimalType(14, 3),
+        "amount": types.DecimalType(18, 6),
         "x": types.DoubleType(),
         "ts": types.TimestampType(),
         "naive": types.TimestampNTZType(),

@@ -17,6 +17,7 @@ from undertow.release.document_errors import nearest
 from undertow.release.engine_sql import (
     enclosed,
     epoch_us,
+    midnight,
     moment,
     naive_utc,
     whole_microseconds,
@@ -230,7 +231,7 @@ def _inside(column: Any, part: Slice) -> Any:
             "the table, or state it in source.types for a CSV file."
         )
     zone = kind.is_timestamp() and kind.timezone is not None
-    time = column.cast("timestamp") if kind.is_date() else column
+    time = midnight(column) if kind.is_date() else column
     inside = time.notnull()
     if part.start > _FIRST:
         inside &= time >= moment(min(part.start, _LAST), zone=zone)

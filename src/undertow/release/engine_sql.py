@@ -23,12 +23,14 @@ __all__ = [
     "epoch_days",
     "epoch_us",
     "long",
+    "midnight",
     "moment",
     "naive_utc",
     "numbers_of_text",
     "truth",
     "whole_microseconds",
     "wide",
+    "written",
 ]
 
 ibis = load("ibis")
@@ -120,11 +122,16 @@ def enclosed(column: Any) -> Any:
     return column if closed else ibis.coalesce(column)
 
 
+def midnight(day: Any) -> Any:
+    """Return the time at which a day begins, missing if it cannot be written."""
+    return written(day).cast("timestamp")
+
+
 def naive_utc(column: Any, backend: Backend) -> Any:
     """Return a time or date as a time without zone, in UTC."""
     kind = column.type()
     if kind.is_date():
-        return column.cast("timestamp")
+        return midnight(column)
     if kind.timezone is None or backend == "pyspark":
         return column
     return _builtin("timezone", "timestamp")("UTC", column)
@@ -135,7 +142,7 @@ def epoch_us(column: Any, backend: Backend) -> Any:
 
     A time outside of the years 1 to 9999 has none.
     """
-    column = _written(column)
+    column = written(column)
     if backend == "duckdb":
         if column.type().scale == 9:  # its own function rounds to the nearest
             nanoseconds = _builtin("epoch_ns", "int64")(column)
@@ -151,12 +158,15 @@ def epoch_us(column: Any, backend: Backend) -> Any:
 
 def epoch_days(column: Any) -> Any:
     """Return a date as days since 1970; one outside of the years 1 to 9999 has none."""
-    days = _written(column).delta(ibis.date("1970-01-01"), unit="day")
+    days = written(column).delta(ibis.date("1970-01-01"), unit="day")
     return days.cast("int64")
 
 
-def _written(column: Any) -> Any:
-    """Return a time, missing if it cannot be written; engines fail on infinite ones."""
+def written(column: Any) -> Any:
+    """Return a time or date, missing if it is not in the years 1 to 9999.
+
+    Engines fail on what is done with infinite and very far ones.
+    """
     kind = column.type()
     first, last = (_FIRST, _LAST) if kind.is_timestamp() else _DAYS
     if kind.is_timestamp() and kind.scale == 9:

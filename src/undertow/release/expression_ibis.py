@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release._extras import load
-from undertow.release.engine_sql import enclosed
+from undertow.release.engine_sql import enclosed, midnight, written
 from undertow.release.expression import Expression
 from undertow.release.expression_kinds import NUMBER_BITS, WHOLE_BITS, Kind, Step
 from undertow.release.expression_steps import steps
@@ -22,8 +21,6 @@ __all__ = ["column_kinds", "kind_of", "to_ibis"]
 # Decimals of this many digits are exact in 53 bits, and so is the power of ten.
 _EXACT_DIGITS = 15
 _MOST_DIGITS = 38
-_FIRST = datetime(1, 1, 1)
-_LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)
 # Operations whose operands Ibis writes in parentheses where they need them.
 _PARENTHESISED = ("and", "or", "not")
 
@@ -228,15 +225,6 @@ def _joined(operation: str, values: list[Any]) -> Any:
     return values[0]
 
 
-def _within_years(moment: Any) -> Any:
-    ibis = load("ibis")
-    if not moment.type().is_timestamp():
-        first, last = (ibis.literal(end.date(), "date") for end in (_FIRST, _LAST))
-    else:
-        first, last = (ibis.literal(end, "timestamp") for end in (_FIRST, _LAST))
-    return ibis.ifelse(moment.between(first, last), moment, ibis.null())
-
-
 def _translated(text: Any, old: str, new: str) -> Any:
     return text.translate(old, new)
 
@@ -269,13 +257,13 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "number-range": _in_range,
     "floor": lambda value: value.floor().cast("int64"),
     "floor-range": lambda value: _below(value, WHOLE_BITS).floor().cast("int64"),
-    "midnight": lambda day: day.cast("timestamp"),
-    "date": lambda moment: _within_years(moment).date(),
+    "midnight": midnight,
+    "date": lambda moment: written(moment).date(),
     "hour": lambda moment: moment.hour().cast("int64"),
     "minute": lambda moment: moment.minute().cast("int64"),
     "month": lambda moment: moment.month().cast("int64"),
     "weekday": lambda moment: moment.day_of_week.index().cast("int64"),
-    "year": lambda moment: _within_years(moment).year().cast("int64"),
+    "year": lambda moment: written(moment).year().cast("int64"),
     "lower": lambda text: _translated(
         text, string.ascii_uppercase, string.ascii_lowercase
     ),

@@ -236,13 +236,13 @@ def _float_number(column: Any) -> tuple[Any, Any]:
 def _decimal_number(column: Any, backend: Backend) -> tuple[Any, Any]:
     scale = column.type().scale if column.type().is_decimal() else 0
     places = _DECIMAL_PLACES if scale is None else min(scale, _DECIMAL_PLACES)
-    # Compared as doubles, which every scale can be cast to; the cast to 18 digits
-    # cannot overflow then: 11 + 6 digits at most.
+    # Compared as doubles, which every scale can be cast to; there are 11 + 6 digits at
+    # most then. DuckDB multiplies in the type of the decimal, which needs room.
     regular = column.cast("float64").abs() < double(float(_DECIMAL_LIMIT))
     if backend == "postgres":  # whose numbers may be too large for a double
         below = column.abs() < ibis.literal(10 * _DECIMAL_LIMIT)
         regular = below.ifelse(regular, ibis.literal(False))
     safe = regular.ifelse(column, ibis.null(column.type()))
-    safe = safe.cast(f"decimal(18, {places})")
+    safe = safe.cast(f"decimal(38, {places})")
     number = (safe * ibis.literal(10**places)).cast("int64")
     return number, regular

@@ -14,7 +14,7 @@ from undertow.errors import EngineError, PlanError
 from undertow.release.bounding import keep_first
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Value
+from undertow.release.job import Bounding, Grid, Job, Slice, Value
 from undertow.release.keyed import KeyedOrder
 from undertow.release.source import open_source
 
@@ -50,6 +50,27 @@ def test_numbers_that_are_none_are_bounded_like_all_others(value, tmp_path):
     found = kept_rows("DOUBLE", value, tmp_path, bounding=bounding, job=job)
     assert sum(found) == (0 if missing else 1)
     assert sum(kept_rows("DOUBLE", value, tmp_path / "b")) == (0 if missing else 1)
+
+
+@pytest.mark.parametrize("places", [0, 2, 4, 6, 9])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_decimals_of_any_size_and_scale_are_bounded(sign, places, tmp_path):
+    value = f"{sign}{'9' * 11}.{'9' * places}"
+    assert kept_rows(f"DECIMAL({11 + places}, {places})", value, tmp_path) == [1]
+
+
+@pytest.mark.parametrize("day", ["'500000-01-01'", "'infinity'", "'2026-01-01'"])
+def test_days_that_no_time_reaches_are_missing_times(day, tmp_path):
+    near = int("2026" in day)
+    job = Job(
+        "c", ("rows",), where=parse_expression("x < timestamp('2027-01-01T00:00:00')")
+    )
+    assert kept_rows("DATE", day, tmp_path, job=job) == [near]
+    part = Slice("x", 1_767_225_600_000_000, 1_798_761_600_000_000)
+    path = tmp_path / "table.duckdb"
+    with open_source(f"{path}#t") as source:
+        [answer] = run_jobs(source, [Job("c", ("rows",))], slice=part)
+    assert answer.measures["rows"].tolist() == [5 * near]
 
 
 def test_infinite_times_are_in_no_window(tmp_path):
