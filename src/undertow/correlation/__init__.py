@@ -159,6 +159,9 @@ from undertow.correlation.tightness import (
     tightness_parameter,
     tightness_pearson,
 )
+from undertow.correlation.units import (
+    IndependentUnits,
+)
 
 __all__ = [
     "Accuracy",
@@ -178,6 +181,7 @@ __all__ = [
     "GoodnessOfFit",
     "HigherOrderChain",
     "Independent",
+    "IndependentUnits",
     "JointTable",
     "KernelSettings",
     "Leakage",

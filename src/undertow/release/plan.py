@@ -19,7 +19,7 @@ from undertow.release.query_plan import QueryPlan
 from undertow.release.release_plan import ReleasePlan
 from undertow.release.timeline import Timeline
 from undertow.risk import Threat
-from undertow.spaces.base import View
+from undertow.spaces.base import Granularity, View
 
 if TYPE_CHECKING:
     from undertow.release.document import ReleaseDocument
@@ -94,13 +94,13 @@ def _promise(
     stated = document.promise
     correlated = stated.correlation is not None
     target = timeline.granularity(stated.granularity, correlated=correlated)
-    model = _model(document, timeline) if correlated else None
-    if model is not None and target.name not in _REPLACING:
+    if correlated and target.name not in _REPLACING:
         raise AssumptionError(
             "promise.granularity must be event or user where correlation is given, got "
             f"{target.name}; leakage is about what one record is, not whether it is "
             "there."
         )
+    model = _model(document, timeline, target) if correlated else None
     threat: Threat | None = (
         None if document.threat is None else document.threat.to_threat()
     )
@@ -114,19 +114,22 @@ def _promise(
     )
 
 
-def _model(document: ReleaseDocument, timeline: Timeline) -> Model:
-    stated = document.promise.correlation
+def _model(document: ReleaseDocument, timeline: Timeline, target: Granularity) -> Model:
+    stated, source = document.promise.correlation, document.source
     assert stated is not None
-    if stated.model == "markov" and timeline.kind == "user":
+    lone = source.unit is None and timeline.kind == "user"
+    if stated.model == "markov" and lone:
         raise AssumptionError(
-            "source.per must be a window or event where the model is a Markov chain, "
-            "got user; the records of a chain follow each other in time."
+            "source.unit must be given where the model is a Markov chain, got none: "
+            "every row is then a unit, and a chain of rows would join units; name the "
+            'column of the unit, or state per = "event".'
         )
     return stated_model(
         stated,
         path=None if stated.fit is None else document.path(stated.fit),
-        unit=document.source.unit,
-        length=document.source.windows,
+        unit=source.unit,
+        length=source.windows,
+        whole_units=not lone and timeline.replaces_units(target),
     )
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from undertow._printable import on_one_line
 from undertow.composition import Report, reports_table
 from undertow.correlation import Leakage
+from undertow.correlation.units import WholeUnitsMethod
+from undertow.privacy.exact import exact, format_up
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import escape_markup, to_plain
 from undertow.release.promise import Promise
@@ -27,6 +29,7 @@ _WARNINGS = (
     "the advantage is an upper bound; the exact one may be smaller",
 )
 _MODELLED = "records depend on each other as the stated model says, and no more"
+_UNITS = "units are taken as independent of each other; the records of one may depend"
 
 
 def threat_at(threat: Threat | None, target: Granularity) -> Threat | None:
@@ -69,8 +72,13 @@ def risk_of(
         False,
         found.theorem,
         (),
-        _WARNINGS if leak is None else (_MODELLED, *_WARNINGS[1:]),
+        _WARNINGS if leak is None else (_trusted(leak), *_WARNINGS[1:]),
     )
+
+
+def _trusted(leak: Leakage) -> str:
+    """Return what a risk card takes for granted about dependence."""
+    return _UNITS if leak.method == WholeUnitsMethod.name else _MODELLED
 
 
 def plan_record(plan: ReleasePlan) -> dict[str, Any]:
@@ -114,7 +122,7 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     errors = "\n".join(_error_line(error) for error in plan.expected_errors())
     parts.append(("expected error of a cell", errors))
     if leak is not None:
-        parts.append(("leakage", f"at most {leak.value:.6g}"))
+        parts.append(("leakage", _leakage_text(leak)))
     if risk is not None:
         parts.append(("risk", risk.sentence))
     if not markup:
@@ -122,6 +130,14 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     return "\n\n".join(
         f"[bold]{title}[/bold]\n{escape_markup(text)}" for title, text in parts
     )
+
+
+def _leakage_text(leak: Leakage) -> str:
+    """Return what is learnt at most, by which theorem, and what it takes on trust."""
+    lines = [f"at most {format_up(exact(leak.value), 6)}, by {leak.theorem}"]
+    lines += [f"covers: {leak.model}"] if leak.model else []
+    lines += [f"taken on trust: {text}" for text in leak.unchecked]
+    return "\n".join(on_one_line(line) for line in lines)
 
 
 def _error_line(error: dict[str, Any]) -> str:

@@ -8,8 +8,11 @@ the file says                    total                 noise
 ``epsilon`` and ``delta``        approximate, by zCDP  discrete Gaussian
 ``mu``                           Gaussian DP           discrete Laplace
 ``advantage`` and a threat       pure or approximate   as of that loss
-``epsilon`` and ``correlation``  pure, calibrated      discrete Laplace
+``epsilon`` and ``correlation``  pure, calibrated [1]  discrete Laplace
 ================================ ===================== ==================
+
+[1] As stated where the model is about records inside of the unit that the promise
+protects as a whole.
 """
 
 from __future__ import annotations
@@ -19,10 +22,17 @@ from fractions import Fraction
 from typing import Any
 
 from undertow.composition import Plan, Report
-from undertow.correlation import Leakage, LeakageCalibration, Model, calibrate, leakage
+from undertow.correlation import (
+    IndependentUnits,
+    Leakage,
+    LeakageCalibration,
+    Model,
+    calibrate,
+    leakage,
+)
 from undertow.errors import AssumptionError, PlanError
 from undertow.privacy.conversion import zcdp_to_approx
-from undertow.privacy.exact import round_down, round_up
+from undertow.privacy.exact import round_down, round_up, round_up_decimal
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.privacy.result import Calibration
 from undertow.risk import Threat, calibrate_black_box
@@ -61,7 +71,8 @@ class Promise:
     threat, model : Threat, Model or None
         Against whom, and how records depend.
     calibration : Calibration or LeakageCalibration or None
-        How the total follows from an advantage or a leakage.
+        How the total follows from an advantage or a leakage; None where it is as
+        stated.
     """
 
     granularity: Granularity
@@ -123,8 +134,10 @@ class Promise:
         """Return what a plan leaks under the stated model; None if none is stated."""
         if self.model is None:
             return None
-        spent = self.cost(plan).loss
-        return leakage(self.model, round_up(spent.exact_parameters()[0]))
+        spent = self.cost(plan).loss.exact_parameters()[0]
+        if isinstance(self.model, IndependentUnits):  # shown as it is, not computed on
+            return leakage(self.model, round_up_decimal(spent))
+        return leakage(self.model, round_up(spent))
 
 
 def settle_promise(
@@ -205,13 +218,15 @@ def _total(
     return Pure(stated.epsilon), None
 
 
-def _leakage_total(stated: Any, model: Model) -> tuple[Loss, LeakageCalibration]:
+def _leakage_total(stated: Any, model: Model) -> tuple[Loss, LeakageCalibration | None]:
     others = [stated.delta, stated.rho, stated.mu, stated.advantage]
     if stated.epsilon is None or any(other is not None for other in others):
         raise AssumptionError(
             "promise must be stated as epsilon alone where correlation is given, got "
             "another currency; the leakage bounds hold for pure losses."
         )
+    if isinstance(model, IndependentUnits):  # the leakage is the level, exactly
+        return Pure(stated.epsilon), None
     found = calibrate(model, round_down(stated.epsilon))
     return Pure(Fraction(found.value)), found
 

@@ -206,6 +206,12 @@ class Timeline:
             ) from None
         return target
 
+    def replaces_units(self, target: Granularity) -> bool:
+        """Tell whether one change at a granularity may replace all that a unit has."""
+        if not isinstance(self.domain, Stream):
+            return False
+        return target == User() or (target == Event() and self.domain.times == 1)
+
     def usual(self) -> tuple[str, ...]:
         """Return the granularities a plan is priced at, the weakest first."""
         if self.kind == "event":

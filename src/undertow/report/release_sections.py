@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from undertow.correlation.units import WholeUnitsMethod
 from undertow.report.release_facts import (
     Facts,
     answer_words,
@@ -30,6 +31,7 @@ from undertow.report.release_words import (
     guess_bound,
     loss_words,
     promise_sentence,
+    shown_guess,
     shown_text,
 )
 
@@ -194,6 +196,8 @@ def _costs(record: Record) -> Costs:
 
 def _promised(record: Record) -> str:
     stated = record["document"]["promise"]
+    if _is_inside(record):
+        return "the promise."
     if stated["correlation"] is not None:
         return "what is left to spend so that dependent records keep the promise."
     if stated["advantage"] is not None:
@@ -206,17 +210,36 @@ def _correlation(record: Record) -> Correlation:
     words, facts = correlation_words(record)
     if plan["leakage"] is None:
         return Correlation(words, (), facts)
+    leaked = {"notion": "pure", "epsilon": plan["leakage"]["value"]}
+    case = "records depend on each other, as stated"
+    if _is_inside(record):
+        words = _inside_words(leaked)
+        case = "the records of one person depend on each other, in any way"
     cases = (
         ("records are independent", all_costs(record)[plan["granularity"]]),
-        (
-            "records depend on each other, as stated",
-            {"notion": "pure", "epsilon": plan["leakage"]["value"]},
-        ),
+        (case, leaked),
     )
     levels = tuple(
         Level(case, loss_words(loss), guess_bound(loss)) for case, loss in cases
     )
     return Correlation(words, levels, facts)
+
+
+def _is_inside(record: Record) -> bool:
+    """Tell whether the stated model is about the records inside of a whole unit."""
+    leak = record["plan"]["leakage"]
+    return leak is not None and leak["method"] == WholeUnitsMethod.name
+
+
+def _inside_words(leaked: Mapping[str, Any]) -> str:
+    return (
+        "The records of one person may depend on each other, as the stated model says "
+        "or in any other way. The promise is about all of them at once, so that this "
+        f"costs nothing more: an attacker who knows how they depend learns at most "
+        f"{loss_words(leaked)} about one of them, or about all together, and is right "
+        f"in at most {shown_guess(guess_bound(leaked))} of 100 cases between two "
+        "equally likely values. What people have to do with one another is not covered."
+    )
 
 
 def _risk(record: Record) -> RiskCard | None:

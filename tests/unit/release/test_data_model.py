@@ -7,7 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from undertow.correlation import Blocks, LimitedGaussian, MarkovChain, MarkovFamily
+from undertow.correlation import (
+    Blocks,
+    IndependentUnits,
+    LimitedGaussian,
+    MarkovChain,
+    MarkovFamily,
+)
 from undertow.errors import PlanError
 from undertow.release.data_model import stated_model
 
@@ -24,9 +30,11 @@ FIELDS = (
 )
 
 
-def model(name, *, path=None, unit=None, windows=None, **given):
+def model(name, *, path=None, unit=None, windows=None, whole_units=False, **given):
     stated = SimpleNamespace(model=name, **{f: given.get(f) for f in FIELDS})
-    return stated_model(stated, path=path, unit=unit, length=windows)
+    return stated_model(
+        stated, path=path, unit=unit, length=windows, whole_units=whole_units
+    )
 
 
 def test_the_models_that_are_stated_by_numbers():
@@ -93,3 +101,48 @@ def test_missing_states_are_left_out(tmp_path):
     lines = ["state", *states(), "", *states()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert isinstance(model("markov", states="state", fit="x", path=path), MarkovFamily)
+
+
+@pytest.mark.parametrize(
+    ("stated", "inside"),
+    [
+        ({"name": "markov", "gamma": Fraction(3)}, True),
+        ({"name": "gaussian", "phi": Fraction(1, 2), "length": 9}, True),
+        ({"name": "gaussian", "correlation": Fraction(1, 2), "group": 3}, False),
+        ({"name": "blocks", "group": 3}, False),
+    ],
+    ids=["chain", "series", "limited", "blocks"],
+)
+def test_series_are_inside_of_whole_units_and_groups_are_of_them(stated, inside):
+    apart = model(**stated)
+    whole = model(**stated, whole_units=True)
+    assert not isinstance(apart, IndependentUnits)
+    assert isinstance(whole, IndependentUnits) == inside
+    named = whole.inside if inside else whole
+    assert named.summary == apart.summary
+
+
+@pytest.mark.parametrize("column", ["state", "person"])
+def test_a_column_of_lists_is_refused(tmp_path, column):
+    path = tmp_path / "public.parquet"
+    table = {"state": states(), "person": ["a"] * 700}
+    pq.write_table(pa.table(table | {column: [[1]] * 700}), path)
+    with pytest.raises(PlanError, match="must be a readable public table"):
+        model("markov", states="state", fit="x", path=path, unit="person")
+
+
+def test_missing_numbers_are_no_states(tmp_path):
+    path = tmp_path / "public.parquet"
+    numbers = [0.0, 0.0, 1.0, 1.0, 0.0, float("nan")] * 300
+    pq.write_table(pa.table({"state": numbers}), path)
+    assert isinstance(model("markov", states="state", fit="x", path=path), MarkovFamily)
+
+
+def test_a_step_that_never_occurs_matters_only_where_the_chain_does(tmp_path):
+    path = tmp_path / "public.csv"
+    path.write_text("state\n" + "a\nb\nc\n" * 50, encoding="utf-8")
+    public = {"states": "state", "fit": "x", "path": path}
+    with pytest.raises(PlanError, match="every state after every state at least once"):
+        model("markov", **public)
+    whole = model("markov", **public, whole_units=True)
+    assert whole.inside.summary == "Markov chain of any number of records on 3 states"

@@ -342,8 +342,12 @@ def test_a_chain_is_fitted_to_a_public_file(tmp_path):
 
 def test_models_that_say_nothing_about_the_promise_are_refused():
     markov = {"model": "markov", "gamma": 2}
-    with pytest.raises(AssumptionError, match=r"source\.per must be a window"):
-        release_plan({"epsilon": 1, "granularity": "user", "correlation": markov})
+    with pytest.raises(AssumptionError, match=r"source\.unit must be given"):
+        release_plan(
+            {"epsilon": 1, "granularity": "user", "correlation": markov},
+            bounds={},
+            source={"table": "t.csv"},
+        )
     with pytest.raises(AssumptionError, match="must be event or user"):
         release_plan(
             {"epsilon": 1, "granularity": "event:add-remove", "correlation": markov},
