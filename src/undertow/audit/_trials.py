@@ -15,7 +15,7 @@ from undertow.audit._identity import subject_identity
 from undertow.audit._reading import CELLS, Reader, reader_of
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import ProtocolSubject
+from undertow.audit.subjects import ProtocolSubject, require_exact
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -103,6 +103,10 @@ class Source:
             for value, count in zip(numbers, counts, strict=True)
         ]
         stacked = np.concatenate(parts)
+        if stacked.dtype.kind == "f":
+            for part in parts:
+                if part.dtype.kind in "iu":
+                    require_exact(part.ravel().tolist(), self.name)
         reports = np.empty_like(stacked)
         reports[order] = stacked
         return reports

@@ -242,12 +242,19 @@ def best_event(
         top = int(values.argmax())
         if best is None or values[top] > best.value:
             best = Candidate(float(values[top]), event_at(top))
-    if best is None:
+    if best is None or (not scores and _mostly_once(proposal)):
         raise AuditError(
-            "outputs must repeat, be numbers or have a score, got labels that are all "
-            "different; give a score."
+            "outputs must repeat, be numbers or have a score, got labels that mostly "
+            "occur once; give a score."
         )
     return best
+
+
+def _mostly_once(proposal: tuple[Any, Any]) -> bool:
+    """Tell whether events of labels would leave most outputs out, unseen."""
+    seen = Counter(label for part in proposal for label in output_labels(part))
+    once = sum(count == 1 for count in seen.values())
+    return 2 * once > seen.total()
 
 
 _Family = tuple[Any, Any, Callable[[int], LabelEvent | ScoreEvent]]

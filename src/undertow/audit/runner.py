@@ -293,6 +293,8 @@ def _resume(section: Section | None, total: int, work: Any) -> _Held:
         counts = {k: np.array(v, dtype=np.int64) for k, v in state["counts"].items()}
         if done > total:
             raise ValueError("more chunks than there are")
+        if (done and not counts) or any((c < 0).any() for c in counts.values()):
+            raise ValueError("no counts")
         part = state.get("part")
         begun = None if part is None else work.restored(part)
     except UNREADABLE as error:

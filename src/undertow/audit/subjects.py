@@ -31,6 +31,7 @@ __all__ = [
     "is_seeded",
     "read_inputs",
     "read_outputs",
+    "require_exact",
     "shortened",
 ]
 
@@ -39,6 +40,7 @@ Floats = NDArray[np.float64]
 
 # Integers beyond this are kept as labels.
 _INT64 = 2**63
+_EXACT = 2**53  # whole numbers up to here are floats without rounding
 _SHOWN = 80
 
 
@@ -257,6 +259,7 @@ def _gather(items: list[Any], name: str) -> Outputs:
     """Return one array of separate outputs of one type."""
     types = {_kind(item, name) for item in items}
     if types == {"int", "float"}:
+        require_exact([i for i in items if isinstance(i, numbers.Integral)], name)
         types = {"float"}
     if len(types) > 1:
         raise AuditError(
@@ -328,7 +331,24 @@ def _stack(items: list[Any], name: str) -> Outputs:
             f"{name} must return vectors of one length, got {lengths[0]} and "
             f"{lengths[-1]}; fill them up, or return strings."
         )
-    return np.array([np.asarray(item) for item in items])
+    rows = [np.asarray(item) for item in items]
+    stacked = np.array(rows)
+    if stacked.dtype.kind == "f":
+        for row in rows:
+            require_exact(row.tolist() if row.dtype.kind in "iu" else [], name)
+    return stacked
+
+
+def require_exact(whole: Iterable[Any], name: str) -> None:
+    """Refuse whole numbers that are rounded as floats, where others are floats.
+
+    Whether two outputs are the same would depend on what was drawn beside them.
+    """
+    if any(abs(int(item)) > _EXACT for item in whole):
+        raise AuditError(
+            f"{name} must return one type of output where whole numbers are beyond "
+            "2^53, got floats beside them; return strings, or floats only."
+        )
 
 
 def shortened(text: str) -> str:

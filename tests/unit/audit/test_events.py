@@ -230,3 +230,11 @@ def test_learning_needs_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
     with pytest.raises(AuditError, match=r"pip install 'undertow\[learn\]'"):
         learned_scores(np.zeros(3), np.ones(3), seed=0)
+
+
+def test_labels_that_mostly_occur_once_need_a_score():
+    first = np.array([f"0:{i}" for i in range(99)] + ["x"] * 3)
+    second = np.array([f"1:{i}" for i in range(99)] + ["x"] * 3)
+    pair = (first, second)
+    with pytest.raises(AuditError, match="mostly occur once; give a score"):
+        best_event(pair, pair, scores=(), tail=0.05)

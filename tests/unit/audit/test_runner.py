@@ -176,7 +176,15 @@ def test_a_checkpoint_of_the_first_format_is_refused_in_one_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "state", ['{"done": 12, "counts": {}}', '{"done": 1}', '{"done": "x"}', "[]"]
+    "state",
+    [
+        '{"done": 12, "counts": {}}',
+        '{"done": 1, "counts": {}}',
+        '{"done": 1, "counts": {"heads": -1}}',
+        '{"done": 1}',
+        '{"done": "x"}',
+        "[]",
+    ],
 )
 def test_a_state_that_was_never_saved_is_refused(tmp_path, state):
     path = tmp_path / "state.json"

@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 
+from undertow.audit import Claim, audit_local
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subjects import (
@@ -283,3 +284,25 @@ def test_recordings_must_fit():
         RecordedSubject([0, 1], [1.0])
     with pytest.raises(AuditError, match="at least two different ones, got 1"):
         RecordedSubject([0, 0], [1.0, 2.0])
+
+
+BESIDE_FLOATS = [2**53 + 1, 0.5]
+
+
+@pytest.mark.parametrize("outputs", [BESIDE_FLOATS, [[2**60 + 1, 0], [0.5, 1.0]]])
+def test_whole_numbers_that_floats_round_are_not_read_beside_floats(outputs):
+    with pytest.raises(AuditError, match=r"one type of output where whole numbers"):
+        read_outputs(outputs, 2, name="f")
+
+
+def test_whole_numbers_that_floats_hold_are_read_beside_floats():
+    assert read_outputs([2**53, 0.5], 2, name="f").tolist() == [2.0**53, 0.5]
+    assert read_outputs([[2, 0], [0.5, 1.0]], 2, name="f").dtype == float
+
+
+def test_inputs_of_a_local_audit_are_read_alike():
+    def client(value, rng):
+        return 2**53 + 1 if value else 0.5
+
+    with pytest.raises(AuditError, match="one type of output"):
+        audit_local(CallableSubject(client, [0, 1]), Claim.pure(1), trials=500, seed=1)
