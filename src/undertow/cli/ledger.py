@@ -13,13 +13,15 @@ from undertow.cli.ledger_inputs import (
     opened,
     read_budgets,
     read_domain,
-    release_domain,
+    release_source,
     required_ledger,
 )
+from undertow.cli.ledger_models import Records, read_models
 from undertow.cli.ledger_tables import (
     budget_records,
     print_budgets,
     print_history,
+    print_models,
     summary_record,
 )
 from undertow.cli.output import (
@@ -78,6 +80,16 @@ def init(
             "ledger that takes releases of whole units as well.",
         ),
     ] = None,
+    correlation: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME={...}",
+            help="A correlation model in the words of promise.correlation, and the "
+            "most that all releases may leak under it, such as "
+            "'families={model=\"blocks\", group=4, leakage=1}'; or @models.toml; may "
+            "be repeated.",
+        ),
+    ] = None,
     json_output: JsonOutput = False,
 ) -> None:
     """Make a ledger; everything later is charged to it.
@@ -89,18 +101,16 @@ def init(
     """
     with guarded():
         package = required_ledger()
-        if (domain is None) == (release is None):
-            raise LedgerError(
-                "a ledger must be given --domain or --release, got both or neither."
-            )
-        found = read_domain(domain) if domain is not None else None
-        if found is None:
-            assert release is not None
-            found = release_domain(release)
+        records = _records(domain, release)
         budgets = read_budgets(granularity)
+        models = read_models(correlation or (), records)
         try:
             made = package.BudgetLedger.create(
-                address, dataset=dataset, domain=found, budgets=budgets
+                address,
+                dataset=dataset,
+                domain=records.domain,
+                budgets=budgets,
+                models=models,
             )
         except (TypeError, ValueError) as fault:
             raise LedgerError(str(fault)) from None
@@ -221,10 +231,22 @@ def export(
             typer.echo(f"{output} holds {record['head']['count']} entries.")
 
 
+def _records(domain: str | None, release: Path | None) -> Records:
+    """Return what is counted, from one of the two options that say it."""
+    if domain is not None and release is None:
+        return Records(read_domain(domain))
+    if domain is None and release is not None:
+        return Records(*release_source(release))
+    raise LedgerError(
+        "a ledger must be given --domain or --release, got both or neither."
+    )
+
+
 def _print_terms(found: BudgetLedger) -> None:
     words = f"{found.name} holds the budget of {found.dataset}."
     typer.echo(on_one_line(words).encode("utf-8", "backslashreplace"))
     print_budgets(found)
+    print_models(found)
 
 
 def _write(path: Path, record: dict[str, object]) -> None:

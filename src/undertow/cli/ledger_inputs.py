@@ -28,7 +28,8 @@ __all__ = [
     "opened",
     "read_budgets",
     "read_domain",
-    "release_domain",
+    "read_toml",
+    "release_source",
     "required_ledger",
 ]
 
@@ -52,8 +53,9 @@ def required_ledger() -> ModuleType:
 
 @contextmanager
 def opened(address: str) -> Iterator[BudgetLedger]:
-    """Open a ledger and close it again."""
-    found: BudgetLedger = required_ledger().BudgetLedger.open(address)
+    """Open a ledger to look at it, and close it again."""
+    package = required_ledger()
+    found: BudgetLedger = package.BudgetLedger.open(address, read_only=True)
     with found:
         yield found
 
@@ -120,34 +122,62 @@ def _require_usable(values: list[Exact], text: str) -> None:
 def read_domain(text: str) -> Domain:
     """Read a domain given as JSON text, ``@file.json`` or ``@plan.toml``."""
     document = (
-        _read_toml(Path(text[1:])) if _is_toml(text) else read_json(text, "domain")
+        read_toml(Path(text[1:]), kind="plan file")
+        if _is_toml(text)
+        else read_json(text, "domain")
     )
     if isinstance(document, dict) and "kind" not in document:
         document = document.get("domain", document)
     return domain_from_document(document)
 
 
-def release_domain(path: Path) -> Domain:
-    """Return the domain that a release file is accounted on."""
+def release_source(path: Path) -> tuple[Domain, str | None, bool]:
+    """Return what a release file is accounted on.
+
+    Returns
+    -------
+    domain : Domain
+        The databases the guarantee ranges over.
+    unit : str or None
+        The column of the unit.
+    lone : bool
+        Whether every row is a unit of its own.
+    """
     try:
         from undertow.release.document import read_release
         from undertow.release.plan import plan_release
     except ImportError as fault:
         raise LedgerError(str(fault)) from None
-    domain: Domain = plan_release(read_release(path)).domain
-    return domain
+    document = read_release(path)
+    source = document.source
+    lone = source.unit is None and source.kind == "user"
+    return plan_release(document).domain, source.unit, lone
 
 
 def _is_toml(text: str) -> bool:
     return text.startswith("@") and text.endswith(".toml")
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, *, kind: str) -> dict[str, Any]:
+    """Read a TOML file of moderate size.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        What it must be, for the error message.
+
+    Raises
+    ------
+    LedgerError
+        If it cannot be read, is too large, or is no TOML.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
-            raise LedgerError(f"{path} must be a plan file, got a larger file.")
+            raise LedgerError(f"{path} must be a {kind}, got a larger file.")
         return tomllib.loads(content.decode("utf-8"))
     except OSError as fault:
         raise LedgerError(

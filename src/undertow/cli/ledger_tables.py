@@ -15,13 +15,19 @@ from rich.text import Text
 from undertow._printable import on_one_line
 from undertow.cli.tables import shown_loss
 from undertow.composition import domain_to_document
-from undertow.privacy.exact import Exact, round_down, sqrt_down
+from undertow.privacy.exact import Exact, exact, round_down, sqrt_down
 from undertow.privacy.loss import GDP, Loss
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Entry
 
-__all__ = ["budget_records", "print_budgets", "print_history", "summary_record"]
+__all__ = [
+    "budget_records",
+    "print_budgets",
+    "print_history",
+    "print_models",
+    "summary_record",
+]
 
 
 def budget_records(ledger: BudgetLedger) -> list[dict[str, Any]]:
@@ -66,6 +72,17 @@ def print_budgets(ledger: BudgetLedger) -> None:
             shown_loss(left),
         )
     Console().print(table)
+
+
+def print_models(ledger: BudgetLedger) -> None:
+    """Print one line a correlation model: what may leak, and by which theorem."""
+    for name, model in ledger.models.items():
+        said = model.model.get("summary") or model.model.get("model") or "as stated"
+        line = (
+            f"model:{name} keeps what leaks about one {model.granularity.name} within "
+            f"{float(exact(model.leakage)):g} by {model.theorem}; model: {said}."
+        )
+        Console().print(Text(on_one_line(line)), soft_wrap=True)
 
 
 def print_history(entries: Sequence[Entry]) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from undertow._printable import on_one_line
-from undertow.cli.output import guarded, print_json, working
-from undertow.errors import PlanError
+from undertow.cli.output import complain, guarded, print_json, working
+from undertow.errors import BudgetError, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
@@ -72,6 +72,7 @@ def plan_command(
             print_json(plan.to_dict())
         else:
             _print(plan)
+        _tell_of_lost_ledger(loaded, as_of)
 
 
 @release.command("run")
@@ -82,13 +83,17 @@ def run_command(
         typer.Option(
             metavar="LEDGER",
             help="A file or postgresql:// address. Default: what the release says, or "
-            "a file beside the table, made with the promise as its budget.",
+            "a file beside the table, made with the promise as its budget if there "
+            "never was one.",
         ),
     ] = None,
     as_of: AsOf = None,
     output: Annotated[
         Path | None,
-        typer.Option(help="Folder for the tables. Default: what the release says."),
+        typer.Option(
+            help="Folder for the tables of this release alone. Default: what the "
+            "release says."
+        ),
     ] = None,
     repeat: Annotated[
         int,
@@ -135,6 +140,22 @@ def _load(path: Path) -> ReleaseFile:
     from undertow.release import load
 
     return load(path)
+
+
+def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> None:
+    """Say on standard error that a run would be refused, where a ledger was lost."""
+    from undertow.release.ledger_place import has_ledger, ledger_address
+    from undertow.release.traces import require_kept_ledger
+
+    try:
+        address = ledger_address(loaded.document)
+        if not has_ledger(address):
+            folder = loaded.folder(as_of=as_of)
+            require_kept_ledger(loaded.document, ledger=address, folder=folder)
+    except PlanError:
+        return  # no place for a ledger is known; a run is given one, or says so
+    except BudgetError as fault:
+        complain(f"A run without --ledger would be refused: {fault}")
 
 
 def _command() -> str:

@@ -13,8 +13,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
-from undertow.errors import LedgerError
+from undertow.errors import LedgerError, UndertowError
+from undertow.ledger.still import is_still, sqlite_uri, stamp_of
 
 __all__ = ["Place", "place_of"]
 
@@ -48,12 +50,18 @@ class Place:
     ----------
     url : URL
         With a driver this package supports.
+    read_only : bool
+        Whether it is only looked at. A SQLite file then needs no rights but to read it,
+        in a folder that may be closed to writing.
     """
 
-    def __init__(self, url: URL) -> None:
-        self.url = url
+    def __init__(self, url: URL, *, read_only: bool = False) -> None:
+        self.url, self.read_only = url, read_only
         self.path = Path(url.database or "") if self.is_file else None
         self._engine = _engine(url)
+        if self.path is not None and read_only:
+            self._engine = _reader(self.path)
+            self._still = _reader(self.path, still=True)
         self._process = os.getpid()
 
     @property
@@ -107,9 +115,25 @@ class Place:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a transaction that sees one state of the ledger."""
-        with self._faults(), self._link() as link, link.begin():
-            yield link
+        """Open a transaction that sees one state of the ledger.
+
+        Raises
+        ------
+        LedgerError
+            If the file was written to meanwhile and is open to read alone.
+        """
+        before = None
+        if self.path is not None and self.read_only:
+            before = stamp_of(self.path)
+            before = before if is_still(self.path) else None
+        still = before is not None
+        try:
+            with self._faults(), self._link(still=still) as link, link.begin():
+                yield link
+        except UndertowError:
+            self._require_same(before)
+            raise
+        self._require_same(before)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -117,7 +141,17 @@ class Place:
 
         It is committed at the end of the block, and only then; after a fault nothing of
         it remains.
+
+        Raises
+        ------
+        LedgerError
+            If it is open to read alone, or there is no writing to it.
         """
+        if self.read_only:
+            raise LedgerError(
+                f"{self.name} must be open for writing, got it open to read alone; "
+                "open it without read_only."
+            )
         with self._faults(), self._link() as link:
             link = link.execution_options(undertow_writes=True)
             with link.begin():
@@ -136,11 +170,19 @@ class Place:
         """Close every connection."""
         self._engine.dispose()
 
-    def _link(self) -> Connection:
+    def _require_same(self, before: tuple[int, ...] | None) -> None:
+        """Refuse what was read while somebody wrote, if nothing kept them apart."""
+        if self.path is not None and before not in (None, stamp_of(self.path)):
+            raise LedgerError(
+                f"{self.name} must stay as it is while it is read, got a file that was "
+                "written to; try again."
+            ) from None
+
+    def _link(self, *, still: bool = False) -> Connection:
         if os.getpid() != self._process:  # connections do not survive a fork
             self._engine.dispose(close=False)
             self._process = os.getpid()
-        return self._engine.connect()
+        return (self._still if still else self._engine).connect()
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -161,13 +203,15 @@ def _reason(fault: SQLAlchemyError) -> tuple[str, str]:
     return f"failed ({type(fault).__name__})", "look at its server"
 
 
-def place_of(address: str | os.PathLike[str]) -> Place:
+def place_of(address: str | os.PathLike[str], *, read_only: bool = False) -> Place:
     """Return the place of a path or of a database URL.
 
     Parameters
     ----------
     address : str or path
         A path to a file, ``sqlite:///path``, or ``postgresql://user@host/name``.
+    read_only : bool
+        Whether it is only looked at.
 
     Raises
     ------
@@ -178,7 +222,7 @@ def place_of(address: str | os.PathLike[str]) -> Place:
     if not text:
         raise LedgerError("a ledger must have a path or a URL, got an empty text.")
     if "://" not in text:
-        return Place(URL.create("sqlite", database=text))
+        return Place(URL.create("sqlite", database=text), read_only=read_only)
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -187,18 +231,18 @@ def place_of(address: str | os.PathLike[str]) -> Place:
             "postgresql://user@host/name, got another text."
         ) from None
     if url.drivername in _POSTGRESQL:
-        return _postgresql(url)
+        return _postgresql(url, read_only=read_only)
     if url.drivername not in ("sqlite", "sqlite+pysqlite") or not url.database:
         raise LedgerError(
             "a ledger must be a SQLite file or a PostgreSQL database, got "
             f"{url.drivername!r}; give a path, or postgresql://user@host/name."
         )
-    return Place(url)
+    return Place(url, read_only=read_only)
 
 
-def _postgresql(url: URL) -> Place:
+def _postgresql(url: URL, *, read_only: bool) -> Place:
     try:
-        return Place(url.set(drivername="postgresql+psycopg"))
+        return Place(url.set(drivername="postgresql+psycopg"), read_only=read_only)
     except (ImportError, NoSuchModuleError):
         raise LedgerError(
             "psycopg must be installed for a ledger on PostgreSQL, got no such module; "
@@ -210,6 +254,21 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() != "sqlite":
         return create_engine(url, pool_pre_ping=True)
     engine = create_engine(url, connect_args={"timeout": _PATIENCE_S})
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _reader(path: Path, *, still: bool = False) -> Engine:
+    """Return an engine that cannot write, and connects anew for each transaction."""
+
+    def connect() -> sqlite3.Connection:
+        where = sqlite_uri(path, still=still)
+        return sqlite3.connect(
+            where, uri=True, timeout=_PATIENCE_S, check_same_thread=False
+        )
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine

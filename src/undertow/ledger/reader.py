@@ -100,8 +100,16 @@ class LedgerReader:
         self._lock = RLock()
 
     @classmethod
-    def open(cls, url: str | os.PathLike[str]) -> Self:
+    def open(cls, url: str | os.PathLike[str], *, read_only: bool = False) -> Self:
         """Open a ledger; one of an older schema is copied and brought up to date.
+
+        Parameters
+        ----------
+        url : str or path
+            Where it is.
+        read_only : bool, optional
+            Whether it is only looked at: a file of the present schema and its folder
+            need not be writable, nothing is left beside it, and charging is refused.
 
         Raises
         ------
@@ -110,7 +118,7 @@ class LedgerReader:
             address is one of memory.
         """
         require_kept(url)
-        place = place_of(url)
+        place = place_of(url, read_only=read_only)
         place.require_file()
         with place.closed_on_fault():
             migrate(place)

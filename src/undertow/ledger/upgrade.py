@@ -42,6 +42,9 @@ def upgrade_schema(link: Connection, *, to: int = LATEST) -> None:
 def migrate(place: Place) -> None:
     """Bring a ledger to the present schema, a copy of the file kept beside it.
 
+    A ledger of the present schema is not written to. One of an older schema is, even
+    where it is only looked at.
+
     Raises
     ------
     LedgerError
@@ -56,11 +59,16 @@ def migrate(place: Place) -> None:
         found = _require_known(schema_of(link), place)
     if found == LATEST:
         return
-    with place.writing() as link:
-        found = _require_known(schema_of(link), place)
-        if found < LATEST:
-            _copy(place, schema=found)
-            upgrade_schema(link)
+    writer = Place(place.url) if place.read_only else place
+    try:
+        with writer.writing() as link:
+            found = _require_known(schema_of(link), writer)
+            if found < LATEST:
+                _copy(writer, schema=found)
+                upgrade_schema(link)
+    finally:
+        if writer is not place:
+            writer.close()
 
 
 def _require_known(found: int | None, place: Place) -> int:

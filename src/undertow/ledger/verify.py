@@ -51,7 +51,7 @@ class Fault:
 def verify_ledger(
     address: str | os.PathLike[str], *, head: str | None = None
 ) -> list[Fault]:
-    """Check a ledger that may be too damaged to open.
+    """Check a ledger that may be too damaged to open; it need not be writable.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def verify_ledger(
     LedgerError
         If there is no ledger, or it cannot be read at all.
     """
-    place = place_of(address)
+    place = place_of(address, read_only=True)
     place.require_file()
     try:
         migrate(place)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from undertow.release.plan import ReleasePlan
 
 __all__ = [
+    "file_of",
     "frame_of",
     "has_ledger",
     "ledger_address",
@@ -70,6 +71,13 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     return str(file.resolve().with_suffix(".ledger"))
 
 
+def file_of(address: str) -> Path | None:
+    """Return the file of an address; None for that of a server."""
+    if "://" in address and not address.startswith(_SQLITE):
+        return None
+    return Path(address.removeprefix(_SQLITE))
+
+
 def has_ledger(address: str) -> bool:
     """Tell whether there is something to open, or a ledger would be made.
 
@@ -78,7 +86,7 @@ def has_ledger(address: str) -> bool:
     PlanError
         If the folder in which it would be made is not there.
     """
-    path = _file_of(address)
+    path = file_of(address)
     if path is None or not _is_empty(path):
         return True
     if not path.parent.is_dir():
@@ -103,7 +111,7 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     from undertow.ledger import BudgetLedger
 
     stated = plan.document.ledger
-    path = _file_of(address)
+    path = file_of(address)
     dataset = None if stated is None else stated.dataset
     if path is not None and not has_ledger(address):
         try:
@@ -227,13 +235,6 @@ def _prices_outside(target: Granularity, times: int) -> bool:
     if isinstance(target, WEvent):
         return target.single_user or target.w <= times
     return isinstance(target, Event | LTrajectory | User)
-
-
-def _file_of(address: str) -> Path | None:
-    """Return the file of an address; None for that of a server."""
-    if "://" in address and not address.startswith(_SQLITE):
-        return None
-    return Path(address.removeprefix(_SQLITE))
 
 
 def _is_empty(path: Path) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from undertow._version import __version__
 from undertow.errors import LedgerError
+from undertow.release.column_types import column_types
 from undertow.release.outputs import MANIFEST, file_names, table_bytes
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ __all__ = [
 FORMAT = "undertow release 1"
 """Stands first in every record."""
 
-_TYPES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _PACKAGES = ("duckdb", "ibis-framework", "numpy", "psycopg", "pyspark", "sqlalchemy")
 
 
@@ -61,7 +61,10 @@ class ReleaseRun:
     repeated : bool
         Whether this is the stored output of an earlier run, and nothing was charged.
     resumed : bool
-        Whether an earlier run had been charged and died before it had an output.
+        Whether another run had been charged and had no output yet.
+    by_name : bool
+        Whether the charge is of an earlier version, which took tables of one name for
+        one table.
     """
 
     record: dict[str, Any]
@@ -70,6 +73,7 @@ class ReleaseRun:
     files: dict[str, str]
     repeated: bool
     resumed: bool
+    by_name: bool = False
 
     @property
     def answers(self) -> list[dict[str, Any]]:
@@ -79,17 +83,24 @@ class ReleaseRun:
     @property
     def story(self) -> str:
         """What happened, in one sentence."""
+        entry = f"entry {self.charge.number}"
+        if not self.repeated and not self.resumed:
+            return f"Charged as {entry} of the ledger."
+        rest = ""
+        if self.by_name:
+            rest = (
+                "; an earlier version charged it, which knew the table by its name "
+                "alone, so ask for another repeat if it was another table"
+            )
         if self.repeated:
             return (
-                f"This was released before (entry {self.charge.number} of the ledger); "
-                "the stored output is returned and nothing was charged."
+                f"This was released before ({entry} of the ledger); the stored output "
+                f"is returned and nothing was charged{rest}."
             )
-        if self.resumed:
-            return (
-                f"An earlier run was charged (entry {self.charge.number}) and ended "
-                "before it had an output; it was finished without a new charge."
-            )
-        return f"Charged as entry {self.charge.number} of the ledger."
+        return (
+            f"An earlier run was charged ({entry}) and had no output yet; it was "
+            f"finished without a new charge{rest}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the run as plain values."""
@@ -109,11 +120,17 @@ class ReleaseRun:
         }
 
 
-def release_key(plan: ReleasePlan, *, run: int | None = None, repeat: int = 1) -> str:
+def release_key(
+    plan: ReleasePlan,
+    *,
+    run: int | None = None,
+    repeat: int = 1,
+    place: str | None = None,
+) -> str:
     """Return the name under which a run is charged once.
 
     It depends on what is asked of which data for which promise, and not on where the
-    answers are written.
+    answers are written. It is a digest, from which nothing of this can be read.
 
     Parameters
     ----------
@@ -123,6 +140,10 @@ def release_key(plan: ReleasePlan, *, run: int | None = None, repeat: int = 1) -
         Another run of the same file, by its number; by default the planned one.
     repeat : int, optional
         Larger numbers name further, separately paid runs of the same thing.
+    place : str, optional
+        What tells a file from others of its name, from
+        ``undertow.release.traces.table_place``. Without it the key is the one that
+        earlier versions gave.
     """
     document = plan.document.to_dict()
     asked = {k: v for k, v in document.items() if k not in ("output", "ledger")}
@@ -130,7 +151,10 @@ def release_key(plan: ReleasePlan, *, run: int | None = None, repeat: int = 1) -
     part = None
     if number is None and plan.slice is not None:
         part = [plan.slice.start, plan.slice.stop]
-    said = {"release": asked, "run": number, "slice": part, "repeat": repeat}
+    said: dict[str, Any] = {"release": asked, "run": number, "slice": part}
+    said["repeat"] = repeat
+    if place is not None:
+        said["place"] = place
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -215,7 +239,9 @@ def record_files(
     answers = record["answers"]
     names = file_names([answer["name"] for answer in answers], kind=kind)
     files = {
-        name: table_bytes(answer["columns"], answer["rows"], kind=kind)
+        name: table_bytes(
+            answer["columns"], answer["rows"], kind=kind, types=column_types(answer)
+        )
         for name, answer in zip(names, answers, strict=True)
     }
     manifest = {
@@ -237,24 +263,9 @@ def _table(answer: Mapping[str, Any], name: str, content: bytes) -> dict[str, An
         "name": answer["name"],
         "file": name,
         "columns": answer["columns"],
-        "types": _types(answer),
+        "types": column_types(answer),
         "rows": len(answer["rows"]),
         "confidence": answer["confidence"],
         "notes": answer["notes"],
         "sha256": hashlib.sha256(content).hexdigest(),
     }
-
-
-def _types(answer: Mapping[str, Any]) -> list[str]:
-    """Return the type of each column in the words of JSON Schema."""
-    found = [set[str]() for _ in answer["columns"]]
-    for row in answer["rows"]:
-        for kinds, value in zip(found, row, strict=True):
-            kinds.add(_TYPES.get(type(value), "null"))
-    return [_common(kinds) for kinds in found]
-
-
-def _common(kinds: set[str]) -> str:
-    if kinds == {"integer", "number"}:
-        return "number"
-    return kinds.pop() if len(kinds) == 1 else "null" if not kinds else "any"

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undertow.release._arguments import path_text
 from undertow.release.document import (
     ReleaseDocument,
     read_release,
@@ -18,11 +19,14 @@ from undertow.release.ledger_place import has_ledger, ledger_address, open_ledge
 from undertow.release.plan import ReleasePlan, plan_release
 from undertow.release.run import Progress, ReleaseRun, read_table, run_release
 from undertow.release.timeline import Timeline, run_moment
+from undertow.release.traces import require_kept_ledger
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
 
 __all__ = ["ReleaseFile", "from_table", "load"]
+
+_LEDGER = "a ledger, the name of a file or an address"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +76,13 @@ class ReleaseFile:
         ledger : BudgetLedger, str or path, optional
             By default what the file says, or the file beside the table with the
             ending ``.ledger``. If it is not there, it is made with the promise as its
-            budget, once the table has been read.
+            budget, once the table has been read; not if a manifest says that releases
+            of the table were charged before.
         as_of : date, datetime or str, optional
             The time of the run of a continual release; not one still to come.
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
-            table in memory.
+            table in memory. It must hold no other release.
         repeat, command, progress
             As in :func:`~undertow.release.run.run_release`.
         """
@@ -87,16 +92,24 @@ class ReleaseFile:
         about: dict[str, Any] = {
             "table": self.table,
             "folder": self._folder(plan.timeline, output),
+            "title": self.title,
             "repeat": repeat,
             "progress": progress,
         }
-        named = {"title": self.title, "command": command, **about}
+        named = {"command": command, **about}
         if isinstance(ledger, BudgetLedger):
             return run_release(plan, ledger, **named)
-        given = None if ledger is None else os.fspath(ledger)
+        given = None if ledger is None else path_text(ledger, "ledger", kind=_LEDGER)
         address = ledger_address(self.document, given=given)
-        # A ledger fixes the budget for good, so it is made last.
-        read = None if has_ledger(address) else read_table(plan, **about)
+        read = None
+        if not has_ledger(address):  # it fixes the budget for good, so it is made last
+            require_kept_ledger(
+                self.document,
+                ledger=address,
+                folder=about["folder"],
+                named=given is not None,
+            )
+            read = read_table(plan, **about)
         with open_ledger(plan, address) as opened:
             return run_release(plan, opened, reading=read, **named)
 
@@ -115,7 +128,7 @@ class ReleaseFile:
         self, timeline: Timeline, output: str | os.PathLike[str] | None
     ) -> Path | None:
         if output is not None:
-            folder = Path(output)
+            folder = Path(path_text(output, "output"))
         elif self.table is not None:
             return None
         else:
@@ -132,7 +145,7 @@ def load(path: str | os.PathLike[str]) -> ReleaseFile:
     PlanError
         If it is no release file.
     """
-    file = Path(path)
+    file = Path(path_text(path, "path"))
     return ReleaseFile(read_release(file), file.stem)
 
 

@@ -32,6 +32,7 @@ from undertow.release.record import (
 )
 from undertow.release.running import running_nodes
 from undertow.release.source import Source, open_source
+from undertow.release.traces import require_own_folder, table_place
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
@@ -68,6 +69,7 @@ def read_table(
     *,
     table: Any = None,
     folder: Path | None = None,
+    title: str = "release",
     repeat: int = 1,
     progress: Progress | None = None,
 ) -> Reading:
@@ -75,7 +77,7 @@ def read_table(
 
     Parameters
     ----------
-    plan, table, folder, repeat, progress
+    plan, table, folder, title, repeat, progress
         As in :func:`run_release`.
 
     Raises
@@ -86,6 +88,8 @@ def read_table(
         If the table cannot be read.
     """
     _check(folder, None)
+    if folder is not None:
+        require_own_folder(folder, title)
     plan.timeline.require_over(_now())
     _earlier_nodes(plan, None, _checked_repeat(repeat))
     return _read(plan, table, progress or _nobody)
@@ -118,7 +122,7 @@ def run_release(
     folder : Path, optional
         Where files go; none are written without it.
     title : str, optional
-        What the release is called.
+        What the release is called; a folder holds one release.
     repeat : int, optional
         The same run is charged once and gives one output, however often it is asked
         for; a larger number asks for another one, and pays for it.
@@ -136,7 +140,7 @@ def run_release(
     ------
     PlanError
         If the run is for a time still to come, closed, or stored with margins settled
-        in another way.
+        in another way, or the folder holds another release.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
     EngineError
@@ -145,14 +149,17 @@ def run_release(
     tell = progress or _nobody
     _check(folder, source)
     require_ledger(plan, ledger)
-    key = release_key(plan, repeat=_checked_repeat(repeat))
-    known = _known(plan, ledger, key, repeat)
+    keys = _keys(plan, ledger, repeat=_checked_repeat(repeat))
+    known = _known(plan, ledger, keys, repeat)
+    if folder is not None:
+        require_own_folder(folder, title)
     charge, stored = known, None if known is None else ledger.output(known)
-    if stored is None:
-        charge, stored = _release(
+    ours = False
+    if charge is None or stored is None:
+        key = keys[0] if charge is None else charge.key
+        charge, stored, ours = _release(
             plan, ledger, key, (table, title, command, repeat), tell, source, reading
         )
-    assert charge is not None
     record = read_record(stored)
     _require_margins(plan, record, repeat)
     tell("writing the files")
@@ -160,17 +167,33 @@ def run_release(
     files: dict[str, str] = {}
     if folder is not None:
         files = write_files(folder, record_files(record, charge, kind=kind))
-    done = known is not None and known.state == "done"
-    return ReleaseRun(
-        record, charge, folder, files, done, known is not None and not done
-    )
+    # Another run may have charged or stored meanwhile; what is said is what happened.
+    done, waiting = charge.repeated and not ours, charge.repeated and ours
+    by_name = charge.key != keys[0]
+    return ReleaseRun(record, charge, folder, files, done, waiting, by_name)
+
+
+def _keys(
+    plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int, run: int | None = None
+) -> tuple[str, ...]:
+    """Return the key of a run, and the one under which earlier versions charged it."""
+    place = table_place(plan.document, ledger=ledger.name)
+    keys = [release_key(plan, run=run, repeat=repeat, place=place)]
+    if place is not None:
+        keys.append(release_key(plan, run=run, repeat=repeat))
+    return tuple(keys)
+
+
+def _find(ledger: BudgetLedger, keys: Sequence[str]) -> Charge | None:
+    found = (ledger.find(key) for key in keys)
+    return next((charge for charge in found if charge is not None), None)
 
 
 def _known(
-    plan: ReleasePlan, ledger: BudgetLedger, key: str, repeat: int
+    plan: ReleasePlan, ledger: BudgetLedger, keys: Sequence[str], repeat: int
 ) -> Charge | None:
     """Return the charge of this run, if any; a new one is refused if it must be."""
-    known = ledger.find(key)
+    known = _find(ledger, keys)
     if known is None:
         plan.timeline.require_over(_now())
         _require_budget(plan, ledger)
@@ -190,8 +213,8 @@ def _release(
     tell: Progress,
     source: NoiseSource | None,
     reading: Reading | None,
-) -> tuple[Charge, bytes]:
-    """Ask, charge, draw and store; return what is committed, whoever committed it."""
+) -> tuple[Charge, bytes, bool]:
+    """Ask, charge, draw and store; return what is committed, and if it is our draw."""
     table, title, command, repeat = about
     earlier = _earlier_nodes(plan, ledger, repeat)
     read = _read(plan, table, tell) if reading is None else reading
@@ -203,7 +226,9 @@ def _release(
     tell("drawing the noise")
     answers = plan.answer(read.aggregates, source=source, earlier=earlier)
     record = run_record(plan, answers, engine=read.engine, title=title, command=command)
-    return charge, ledger.store(charge, record_bytes(record))
+    drawn = record_bytes(record)
+    stored = ledger.store(charge, drawn)
+    return charge, stored, stored == drawn
 
 
 def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
@@ -254,7 +279,7 @@ def _earlier_nodes(
             continue
         stored = None
         if ledger is not None:
-            known = ledger.find(release_key(plan, run=node.last, repeat=repeat))
+            known = _find(ledger, _keys(plan, ledger, repeat=repeat, run=node.last))
             stored = None if known is None else ledger.output(known)
         if stored is None:
             raise PlanError(

@@ -1,0 +1,248 @@
+"""What earlier runs left: where their table is, and the folders that are theirs.
+
+A manifest says which release a folder belongs to and that its table was charged. So a
+second release does not write among the tables of the first, and a ledger that was
+there is not made anew without a word.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from undertow.errors import BudgetError, PlanError
+from undertow.release.ledger_place import file_of, has_ledger
+from undertow.release.outputs import MANIFEST
+
+if TYPE_CHECKING:
+    from undertow.release.document import ReleaseDocument
+
+__all__ = ["require_kept_ledger", "require_own_folder", "table_place"]
+
+_RUN = re.compile(r"run-\d{6,}")
+_FORMAT = "undertow release "
+_LARGEST_MANIFEST = 64 * 2**20
+_OTHER_FOLDER = "name another one with --output or output.folder"
+
+
+def table_place(document: ReleaseDocument, *, ledger: str) -> str | None:
+    """Return what tells a file from others that are named alike; None if its name does.
+
+    Parameters
+    ----------
+    document : ReleaseDocument
+        Of the release.
+    ledger : str
+        Where the ledger is: its path, or the address of a server.
+
+    Notes
+    -----
+    A relative name means another file in another folder. Its place is the path from the
+    folder of the ledger, so that both can be moved together, or the whole path where
+    the ledger is on a server. Absolute names and addresses of servers say it all, and
+    of a table in memory nothing is known.
+    """
+    name = _relative_name(document)
+    if name is None:
+        return None
+    table = document.path(name).resolve()
+    kept = file_of(ledger)
+    return str(table if kept is None else _from(kept.resolve().parent, table))
+
+
+def require_own_folder(folder: Path, title: str) -> None:
+    """Refuse a folder that holds another release, before anything is charged.
+
+    Parameters
+    ----------
+    folder : Path
+        Where a run is about to write.
+    title : str
+        What the release is called: the name of its file without the ending.
+
+    Raises
+    ------
+    PlanError
+        If a manifest in it, or in the folder of one of its runs, is of another release;
+        or there is a manifest of something else, which would be overwritten.
+    """
+    for place in _run_folders(folder):
+        found = _manifest(place)
+        if found is None:
+            continue
+        if not _is_release(found):
+            if place == folder:
+                raise PlanError(
+                    f"output must be a folder for releases, got {folder}, whose "
+                    f"{MANIFEST} is of something else; {_OTHER_FOLDER}."
+                )
+        elif found.get("title") != title:
+            raise PlanError(
+                f"output must be a folder of its own for every release, got {place}, "
+                f"which holds {found.get('title')!r}, for {title!r}; {_OTHER_FOLDER}."
+            )
+
+
+def require_kept_ledger(
+    document: ReleaseDocument,
+    *,
+    ledger: str,
+    folder: Path | None,
+    named: bool = False,
+) -> None:
+    """Refuse to make a ledger anew where something says that there was one.
+
+    Looked at are the manifests of `folder` and of the folders beside the release file,
+    and what a ledger leaves beside it: its journal, and copies of older schemas. Where
+    somebody names a ledger for this run, other folders than `folder` tell nothing.
+
+    Parameters
+    ----------
+    document : ReleaseDocument
+        Of the release.
+    ledger : str
+        Where the ledger would be made.
+    folder : Path or None
+        Where the run is about to write.
+    named : bool
+        Whether the ledger was named for this run.
+
+    Raises
+    ------
+    BudgetError
+        If the table was charged before, so that a new ledger would forget it.
+    """
+    path = file_of(ledger)
+    if path is None:
+        return
+    places = [] if folder is None else [*_run_folders(folder)]
+    places += [] if named else _beside(document)
+    trace = _remains(path) or _charged(document, places)
+    # A ledger is made before anything that tells of it, so it is looked for last.
+    if trace is None or has_ledger(ledger):
+        return
+    raise BudgetError(
+        f"the ledger {path} must be there, got none although {trace}; put it back, or "
+        "state a new budget on purpose with undertow ledger init."
+    )
+
+
+def _relative_name(document: ReleaseDocument) -> str | None:
+    """Return the name of a file or pattern that depends on where it is said."""
+    source = document.source
+    if source.table is None:
+        return None
+    scheme, sign, name = source.table.partition("://")
+    if not sign:
+        name = source.table
+    elif scheme.lower() == "spark":
+        name = source.relation or unquote(urlsplit(source.table).fragment)
+        if not name.lower().endswith(".parquet") and not document.path(name).is_dir():
+            return None
+    elif scheme.lower() != "duckdb":
+        return None
+    return None if Path(name).is_absolute() else name
+
+
+def _from(folder: Path, table: Path) -> str:
+    return Path(os.path.relpath(table, folder)).as_posix()
+
+
+def _run_folders(folder: Path) -> Iterator[Path]:
+    """Return a folder, that of all runs if it is for one run, and two of these runs."""
+    base = folder.parent if _RUN.fullmatch(folder.name) else folder
+    yield folder
+    if base != folder:
+        yield base
+    try:
+        names = [name for name in os.listdir(base) if _RUN.fullmatch(name)]
+    except OSError:
+        return
+    for name in sorted({min(names), max(names)} if names else ()):
+        yield base / name
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a folder; None if it has none, empty if it is unknown."""
+    path = folder / MANIFEST
+    try:
+        if not path.is_file():
+            return None
+        if path.stat().st_size > _LARGEST_MANIFEST:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_release(manifest: Mapping[str, Any]) -> bool:
+    return str(manifest.get("format")).startswith(_FORMAT)
+
+
+def _remains(path: Path) -> str | None:
+    """Say what a ledger has left beside its place."""
+    journal = Path(f"{path}-wal")
+    if not path.exists() and journal.is_file() and journal.stat().st_size:
+        return f"its journal {journal} is"
+    copies = path.parent.glob(f"{glob.escape(path.name)}.schema*.bak")
+    found = min(copies, default=None)
+    return None if found is None else f"{found} is a copy of it"
+
+
+def _charged(document: ReleaseDocument, places: Iterable[Path]) -> str | None:
+    """Say which manifest tells of a charge for the same table."""
+    for place in places:
+        found = _manifest(place)
+        if not found or not _is_release(found) or not _of_table(found, document):
+            continue
+        charge = found.get("charge")
+        number = charge.get("number") if isinstance(charge, dict) else None
+        if isinstance(number, int):
+            return (
+                f"{place / MANIFEST} says that releases of this table were charged "
+                f"(entry {number})"
+            )
+    return None
+
+
+def _beside(document: ReleaseDocument) -> list[Path]:
+    """Return the folders beside a release file in which runs may have written."""
+    if document.source.table is None:
+        return []
+    try:
+        beside = sorted(p for p in document.path("").iterdir() if p.is_dir())
+    except OSError:
+        return []
+    return [place for folder in beside for place in _run_folders(folder)]
+
+
+def _of_table(manifest: Mapping[str, Any], document: ReleaseDocument) -> bool:
+    """Tell whether a manifest is about the table of a release.
+
+    All tables of one database file are one data set, as they share a default ledger.
+    """
+    stated = manifest.get("document")
+    theirs = stated.get("source") if isinstance(stated, dict) else None
+    if not isinstance(theirs, dict):
+        return False
+    ours = document.to_dict()["source"]
+    if any(
+        isinstance(s.get("table"), str) and "://" in s["table"] for s in (theirs, ours)
+    ):
+        names = ("table", "relation")
+        return all(theirs.get(name) == ours.get(name) for name in names)
+    return _file(theirs, document) == _file(ours, document)
+
+
+def _file(source: Mapping[str, Any], document: ReleaseDocument) -> Path | None:
+    table = source.get("table")
+    if not isinstance(table, str):
+        return None
+    return document.path(table.partition("#")[0]).resolve()
