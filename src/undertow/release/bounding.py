@@ -72,10 +72,14 @@ def keep_first(
     them: what others write between two statements is bounded as well. DuckDB would have
     to hold them in memory for that; it finds the place of the last row kept in each
     group instead, by an aggregate that holds `most` numbers per group, and reads the
-    table again. Before, it looks for places that several rows of a group have.
+    table again. Before, it looks for places that several rows of a group have. A view
+    or an expression, which need not give the same rows wherever it stands, is read at
+    one place of one statement on PostgreSQL and Spark; on DuckDB `table` is a copy.
     """
     # Types that have no order are refused whether or not it is needed.
     order.placed(table, _PLACE)
+    if source.backend != "duckdb" and not source.stored:
+        return Kept(_numbered(table, most, within, order), True)
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
     count = counts[_COUNT]

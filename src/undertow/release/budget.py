@@ -112,7 +112,8 @@ def calibrate_noise(
     InfiniteLossError
         If no noise keeps the promise at its granularity.
     AssumptionError
-        If runs that choose keys would pass the promise when each is charged by itself.
+        If runs that choose keys would pass the promise when each is charged by itself,
+        or the noise found does not keep it.
 
     Notes
     -----
@@ -126,8 +127,11 @@ def calibrate_noise(
         budgets = _budgets(needs, domain=domain, unit=unit, promise=promise)
         pairs = zip(needs, budgets, strict=True)
         shares = [_share(need, budget, promise.law) for need, budget in pairs]
-    fits = composed_within(shares, domain=domain, unit=unit, promise=promise)
-    assert fits, "the calibrated noise must keep the promise"
+    if not composed_within(shares, domain=domain, unit=unit, promise=promise):
+        raise AssumptionError(
+            "the calibrated noise must keep the promise, got a composed loss above it; "
+            "nothing was released, please report this release file."
+        )
     if not _charged_within(shares, domain=domain, unit=unit, promise=promise):
         raise AssumptionError(
             "promise.granularity must be one at which runs do not add up where keys "

@@ -8,6 +8,7 @@ three engines agree on every code.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +25,7 @@ ibis = load("ibis")
 
 MOST_CODE = 2**48
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
+_DIGITS = 38  # of a decimal
 _EXACT = 2**51  # whole doubles below it survive a multiplication by a power of ten
 
 
@@ -188,10 +190,12 @@ def _decimal_code(column: Any, value: Value) -> Any:
 
 def _unscaled(column: Any, bound: int, places: int) -> Any:
     """Return a decimal in units of its last place, clipped to one beyond the bound."""
-    kind = f"decimal(18, {places})"
-    low, high = ibis.literal(-bound - 1), ibis.literal(bound + 1)
-    above = (column > high).ifelse(high.cast(kind), column.cast(kind))
-    inside = (column < low).ifelse(low.cast(kind), above)
+    kind, scale = f"decimal(18, {places})", column.type().scale
+    inside = column.cast(kind)
+    if scale is None or bound + 1 < 10 ** (_DIGITS - scale):  # else none is beyond
+        low, high = ibis.literal(-bound - 1), ibis.literal(bound + 1)
+        above = (column > high).ifelse(high.cast(kind), inside)
+        inside = (column < low).ifelse(low.cast(kind), above)
     # Both the conversion and the product are within one rounding of a whole number.
     real = inside.cast("float64") * double(10.0**places)
     return (real + double(0.5)).floor().cast("int64")
@@ -217,19 +221,21 @@ def bin_number(column: Any, cuts: Sequence[Fraction]) -> Any:
     Raises
     ------
     PlanError
-        If the column holds no numbers.
+        If the column holds no numbers, or decimals that no cut point can be written as.
     """
     kind, there = column.type(), present(column)
     if kind.is_boolean():
         column = truth(column)
     elif not kind.is_numeric():
         raise PlanError(f"column {column.get_name()!r} must hold numbers, got {kind}.")
-    marks = [_mark(column, cut) for cut in cuts[1:-1]]
+    found = [_mark(column, cut) for cut in cuts[1:-1]]
+    marks = [mark for mark in found if not isinstance(mark, bool)]
+    always = sum(mark is True for mark in found)  # these come first
 
     def count(first: int, last: int) -> Any:
         # Between `first` and `last` cut points are reached.
         if first == last:
-            return _int(first)
+            return _int(always + first)
         middle = (first + last + 1) // 2
         upper, lower = count(middle, last), count(first, middle - 1)
         return (column >= marks[middle - 1]).ifelse(upper, lower)
@@ -238,17 +244,45 @@ def bin_number(column: Any, cuts: Sequence[Fraction]) -> Any:
 
 
 def _mark(column: Any, cut: Fraction) -> Any:
-    """Return the least value of the column's type that is not below the cut."""
+    """Return the least value of the column's type that is not below the cut.
+
+    Instead True where every value reaches the cut, and False where none does.
+    """
     kind = column.type()
     if kind.is_floating():
-        nearest = float(cut)
-        up = nearest if Fraction(nearest) >= cut else math.nextafter(nearest, math.inf)
-        return double(up)
+        return double(_float_mark(cut))
     if kind.is_decimal():
-        places = 12 if kind.scale is None else kind.scale
-        digits = Decimal(math.ceil(cut * 10**places)).scaleb(-places)
-        return ibis.literal(digits, type=f"decimal(38, {places})")
-    whole = math.ceil(cut)
-    if _LEAST <= whole <= _GREATEST:
+        return _decimal_mark(column, cut)
+    whole, most = math.ceil(cut), 2**64 - 1 if kind.is_uint64() else _GREATEST
+    least = 0 if kind.is_unsigned_integer() else _LEAST
+    if not least < whole <= most:
+        return whole <= least
+    if whole <= _GREATEST:
         return ibis.literal(whole)
-    return ibis.literal(Decimal(whole), type="decimal(38, 0)")
+    return ibis.literal(Decimal(whole), type=f"decimal({_DIGITS}, 0)")
+
+
+def _float_mark(cut: Fraction) -> float:
+    try:
+        nearest = float(cut)
+    except OverflowError:
+        return math.inf if cut > 0 else -sys.float_info.max
+    return nearest if Fraction(nearest) >= cut else math.nextafter(nearest, math.inf)
+
+
+def _decimal_mark(column: Any, cut: Fraction) -> Any:
+    scale = column.type().scale
+    places = 12 if scale is None else scale
+    whole = math.ceil(cut * 10**places)
+    if abs(whole) < 10**_DIGITS:
+        # Digits by digits, which are not rounded to those of a context.
+        written = (int(whole < 0), tuple(map(int, str(abs(whole)))), -places)
+        return ibis.literal(Decimal(written), type=f"decimal({_DIGITS}, {places})")
+    if scale:
+        return whole < 0
+    # Whole numbers of 128 bits, and decimals of PostgreSQL without scale, go further.
+    raise PlanError(
+        f"the bins of {column.get_name()!r} must be below 10^{_DIGITS - places} for a "
+        "decimal column, got a cut point beyond; use nearer ones, or cast the column "
+        "to floating point in the table."
+    )

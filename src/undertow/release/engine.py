@@ -167,16 +167,34 @@ class _Run:
         used = sorted(self._used())
         for name in used:
             self._check_present(name)
-        if self.slice is not None:
-            table = table.filter(_inside(table[self.slice.column], self.slice))
-        if self.bounding.unit is not None:
-            table = table.filter(present(table[self.bounding.unit]))
+        table = self._part(table)
+        if backend == "duckdb" and self._bounds and not self.source.stored:
+            # Bounding reads it several times: all of them must see the same rows.
+            times = () if self.slice is None else (self.slice.column,)
+            copied = table.select(*sorted({*used, *times}))
+            table = self._part(self.source.kept(copied))
         chosen = {name: table[name] for name in used}
         for name, column in chosen.items():
             if column.type().is_timestamp():
                 chosen[name] = whole_microseconds(naive_utc(column, backend), backend)
             chosen[name] = enclosed(chosen[name])
         return table.select(**chosen) if chosen else table
+
+    def _part(self, table: Any) -> Any:
+        """Return the rows of the slice that belong to a unit."""
+        if self.slice is not None:
+            table = table.filter(_inside(table[self.slice.column], self.slice))
+        if self.bounding.unit is not None:
+            table = table.filter(present(table[self.bounding.unit]))
+        return table
+
+    @property
+    def _bounds(self) -> bool:
+        """Whether any number of rows or cells of a unit is bounded."""
+        limits = [self.bounding.rows]
+        for job in self.jobs:
+            limits += [job.groups_per_unit, job.rows_per_group]
+        return self.bounding.unit is not None and any(x is not None for x in limits)
 
     def _windowed(self, table: Any) -> Any:
         """Add the window of each row; rows without a time are left out."""

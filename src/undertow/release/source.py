@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 from undertow.errors import EngineError, PlanError, UndertowError
+from undertow.release._arguments import path_text
 from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of
+from undertow.release.source_stored import is_stored
 
 __all__ = ["Source", "SourceSpec", "guarded", "open_source"]
 
@@ -55,6 +57,9 @@ class Source:
         Ends what was opened for it.
     stamp : callable
         Returns what changes when the table is written to; for files.
+    stored : bool
+        Whether every statement reads the same rows, unless they are written to; a view
+        or an expression may give others to each.
 
     Notes
     -----
@@ -65,6 +70,7 @@ class Source:
     backend: Backend
     closing: Callable[[], None] = field(default=lambda: None, repr=False)
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
+    stored: bool = field(default=True, repr=False)
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
@@ -125,7 +131,8 @@ class Source:
     def steady(self) -> bool:
         """Whether several statements see the same rows.
 
-        Files that DuckDB reads are compared before and after; servers serve others.
+        Files that DuckDB reads are compared before and after, and what is not stored
+        is copied before it is bounded; servers serve others.
         """
         return self.backend == "duckdb"
 
@@ -223,6 +230,10 @@ def open_source(
     from undertow.release.source_servers import is_url, open_url
 
     limits = Limits.of(memory_mb, threads)
+    if types is not None and not isinstance(types, Mapping):
+        raise PlanError(
+            f"types must be a mapping of columns to types, got {type(types).__name__}."
+        )
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
         kinds = dict(types or {})
@@ -233,7 +244,7 @@ def open_source(
         return _open_ibis(spec)
     else:
         return open_memory(spec, limits=limits)
-    root = Path.cwd() if folder is None else Path(folder)
+    root = Path.cwd() if folder is None else Path(path_text(folder, "folder"))
     if is_url(text):
         if kinds:
             raise PlanError("source.types must be left out for a server, got some.")
@@ -251,4 +262,5 @@ def _open_ibis(table: Any) -> Source:
                 f"the time zone of the Spark session must be UTC, got {zone}; set "
                 "spark.sql.session.timeZone."
             )
-    return Source(table, backend)
+    with guarded(backend):
+        return Source(table, backend, stored=is_stored(table, backend))

@@ -16,9 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from undertow._validate import check_count
 from undertow.errors import PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded
+from undertow.release.source_csv import check_unpacked, open_csv
+from undertow.release.source_names import require_apart
+from undertow.release.source_stored import is_stored
 
 __all__ = ["Limits", "connect_duckdb", "lock_duckdb", "only_table", "open_file"]
 
@@ -34,18 +38,9 @@ _ENDINGS = {
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
 }
-_PACKED = {".gz": "gzip", ".zst": "zstd"}
-_NAME, _HEADS = "undertow_source", "undertow_heads"
+_NAME = "undertow_source"
 _MOST_MB = 3000
 _MOST_FILES = 100_000
-_TYPES = {
-    "bool": "boolean",
-    "date": "date",
-    "float": "float64",
-    "int": "int64",
-    "timestamp": "timestamp",
-}
-_CHUNK = 2**20
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "SELECT table_name FROM information_schema.tables"
@@ -84,10 +79,10 @@ class Limits:
         if memory_mb is None:
             total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
             memory_mb = max(64, min(_MOST_MB, total * 2 // 3 // 10**6))
-        for name, value in (("memory_mb", memory_mb), ("threads", threads)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be positive, got {value}.")
-        return cls(memory_mb, threads)
+        memory_mb = check_count(memory_mb, "memory_mb")
+        return cls(
+            memory_mb, None if threads is None else check_count(threads, "threads")
+        )
 
 
 def connect_duckdb(
@@ -183,14 +178,14 @@ def open_file(
         raise PlanError(f"relation must be left out for a {kind} file, got {name!r}.")
     if kind == "csv":
         for file in files:
-            _check_unpacked(file, limits)
+            check_unpacked(file, most_mb=limits.unpacked_mb)
     elif types:
         raise PlanError(
             f"source.types must be left out for a {kind} file, which has its own, got "
             "some."
         )
     openers: dict[str, Callable[[Any, list[str]], Any]] = {
-        "csv": partial(_open_csv, types=types or {}),
+        "csv": partial(open_csv, types=types or {}),
         "parquet": _open_parquet,
     }
     if kind in openers:
@@ -250,60 +245,32 @@ def _is_sqlite(path: Path) -> bool:
         raise PlanError(f"{path.name} must be readable, got no permission.") from None
 
 
-def _check_unpacked(path: Path, limits: Limits) -> None:
-    """Refuse a compressed file that would become too large, without unpacking it."""
-    packing = _PACKED.get(path.suffix.lower())
-    if packing is None:
-        return
-    arrow = load("pyarrow")
-    most, size = limits.unpacked_mb * 10**6, 0
-    try:
-        with arrow.input_stream(str(path), compression=packing) as stream:
-            while size <= most and (chunk := stream.read(_CHUNK)):
-                size += len(chunk)
-    except (OSError, arrow.ArrowException):
-        raise PlanError(
-            f"{path.name} must be a {packing} file, got one that cannot be unpacked."
-        ) from None
-    if size > most:
-        raise PlanError(
-            f"{path.name} must unpack to at most {limits.unpacked_mb} MB, got more; "
-            "convert it to Parquet."
-        )
-
-
-def _open_csv(connection: Any, files: list[str], *, types: Mapping[str, str]) -> Any:
-    """Read text, and cast what has a stated type; nothing is guessed from the rows."""
-    fixed = {
-        "header": True,
-        "delim": ",",
-        "quote": '"',
-        "escape": '"',
-        "comment": "",
-        "skip": 0,
-        "union_by_name": False,
-    }
-    # The names come from the first line; then nothing is left to be guessed.
-    heads = connection.read_csv(files, table_name=_HEADS, all_varchar=True, **fixed)
-    columns = dict.fromkeys(heads.columns, "VARCHAR")
-    table = connection.read_csv(
-        files, table_name=_NAME, auto_detect=False, columns=columns, **fixed
-    )
-    unknown = sorted(set(types) - set(table.columns))
-    if unknown:
-        raise PlanError(
-            f"source.types must name columns of the table, got {unknown[0][:60]!r}."
-        )
-    cast = {
-        name: table[name].try_cast(_TYPES[kind])
-        for name, kind in types.items()
-        if kind != "text"
-    }
-    return table.mutate(**cast) if cast else table
-
-
 def _open_parquet(connection: Any, files: list[str]) -> Any:
+    parquet = load("pyarrow.parquet")
+    first: dict[str, str] = {}
+    for file in files:
+        schema = parquet.read_schema(file)
+        require_apart(schema.names, where=Path(file).name)
+        found = {field.name: _stored_type(field.type) for field in schema}
+        first = first or found
+        if found != first:
+            # DuckDB would cast to the types of the first file, and fail on some rows.
+            raise PlanError(
+                "the Parquet files of a table must have the same columns of the same "
+                f"types, got {Path(file).name}, whose columns are not those of "
+                f"{Path(files[0]).name}; write them alike."
+            )
     return connection.read_parquet(files, table_name=_NAME)
+
+
+def _stored_type(kind: Any) -> str:
+    """Return what DuckDB reads of an Arrow type: Parquet stores no more than that."""
+    types = load("pyarrow").types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_timestamp(kind):
+        return f"timestamp[{kind.unit}{'' if kind.tz is None else ', UTC'}]"
+    return str(kind).removeprefix("large_").removesuffix("_view")
 
 
 def _open_plain(
@@ -348,7 +315,8 @@ def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:
             chosen = only_table([row[0] for row in listed], relation, path.name)
             table = connection.table(chosen)
             lock_duckdb(connection, [path])
-        return Source(table, "duckdb", closing)
+            stored = is_stored(table, "duckdb")
+        return Source(table, "duckdb", closing, stored=stored)
     except BaseException:
         closing()
         raise

@@ -10,6 +10,7 @@ from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded
 from undertow.release.source_files import Limits, open_file
+from undertow.release.source_stored import is_stored
 
 __all__ = ["is_url", "open_url"]
 
@@ -120,7 +121,8 @@ def _postgres_table(connection: Any, schema: str, table: str) -> Source:
                 raise PlanError(
                     f"relation must name a table of the database, got {table[:60]!r}."
                 ) from None
-        return Source(found, "postgres", closing)
+            stored = is_stored(found, "postgres")
+        return Source(found, "postgres", closing, stored=stored)
     except BaseException:
         closing()
         raise
@@ -141,4 +143,5 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         path = root / name
         if name.lower().endswith(".parquet") or path.is_dir():
             return Source(connection.read_parquet(str(path)), "pyspark")
-        return Source(connection.table(name), "pyspark")
+        table = connection.table(name)
+        return Source(table, "pyspark", stored=is_stored(table, "pyspark"))

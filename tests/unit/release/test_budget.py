@@ -8,6 +8,7 @@ import pytest
 from undertow.errors import AssumptionError, InfeasibleTarget, PlanError
 from undertow.privacy import GDP, ZCDP, Approx, Pure, convert
 from undertow.privacy.conversion import zcdp_to_approx
+from undertow.release import budget
 from undertow.release.allotment import (
     calibrate_rho,
     round_up_long,
@@ -44,6 +45,14 @@ def test_promises_at_the_last_bit_of_their_conversion_are_kept():
         promise = settle_promise(asked, granularity=User())
         found = noise_of(promise, need("a", TOTAL, "1"))
         assert sum(noise.loss.rho for noise in found) > 0
+
+
+@pytest.mark.parametrize("total", [{"epsilon": 1}, {"epsilon": 1, "delta": "1e-7"}])
+def test_noise_that_does_not_keep_the_promise_is_refused(monkeypatch, total):
+    promise = settle_promise(stated(**total), granularity=User())
+    monkeypatch.setattr(budget, "composed_within", lambda *_, **__: False)
+    with pytest.raises(AssumptionError, match="noise must keep the promise, got"):
+        noise_of(promise, need("a", TOTAL, "1"))
 
 
 def test_shares_that_are_given_are_kept_in_proportion():
