@@ -21,6 +21,7 @@ from undertow.mechanisms import SecureSource, SimulatedSource
 from undertow.release.intervals import IntegerNoise
 from undertow.release.job import Aggregates
 from undertow.release.running import running_nodes
+from undertow.release.totals import total_log_tail
 
 pytestmark = pytest.mark.statistical
 
@@ -139,6 +140,8 @@ def test_intervals_of_means_and_variances_cover(select, promise):
     rows = plan.answer([given], source=SimulatedSource(8))[0].rows
     covered = sum(low <= truth <= high for *_, low, high in rows)
     assert covered >= stats.binom.ppf(FALSE_ALARM, CELLS, 0.95)
+    if select == "mean":  # that of a variance is a box, which covers far more
+        assert covered <= stats.binom.isf(FALSE_ALARM, CELLS, 0.96)
     # The intervals say something: they are not the whole range.
     whole = 1.0 if select == "mean" else 0.25
     assert np.median([high - low for *_, low, high in rows]) < 0.7 * whole
@@ -169,14 +172,18 @@ def test_intervals_of_quantiles_cover(q, promise):
     assert np.median([high - low for *_, low, high in rows]) < 12
 
 
-@pytest.mark.parametrize("hour", [1, 3, 7])
-def test_intervals_of_running_totals_cover(hour):
+@pytest.mark.parametrize("hour", [1, 3, 7, 15])
+@pytest.mark.parametrize("promise", [{"epsilon": 5}, {"rho": "0.5"}], ids=str)
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_of_running_totals_cover_at_their_level_and_hardly_more(
+    hour, promise, level
+):
     query = {**MANY, "name": "r", "running": True}
     plan = release_plan(
-        {"epsilon": 5, "granularity": "event"},
+        {**promise, "granularity": "event", "confidence": str(level)},
         [query],
         source=WINDOWED,
-        as_of=f"2026-01-01T0{hour}:00",
+        as_of=f"2026-01-01T{hour:02d}:00",
     )
     given = [
         count_aggregates(t.job, 9 * (t.node.last - t.node.first + 1))
@@ -193,7 +200,13 @@ def test_intervals_of_running_totals_cover(hour):
     }
     (answer,) = plan.answer(given, source=source, earlier={"r": earlier})
     covered = sum(low <= 9 * hour <= high for *_, low, high in answer.rows)
-    assert covered >= stats.binom.ppf(FALSE_ALARM, len(zeros), 0.95)
+    terms = len(running_nodes(hour))
+    # The next smaller radius would cover less than the level.
+    tail = total_log_tail(noise, plan.queries[0].radius + 1, terms=terms)
+    most = 1 - 2 * np.exp(tail) * (1 - 1e-6)
+    assert level <= most < level + 0.05
+    assert covered >= stats.binom.ppf(FALSE_ALARM, len(zeros), level)
+    assert covered <= stats.binom.isf(FALSE_ALARM, len(zeros), most)
     errors = np.array([row[1] - 9 * hour for row in answer.rows], dtype=float)
     expected = noise.deviation * np.sqrt(len(running_nodes(hour)))
     assert errors.std() == pytest.approx(expected, rel=0.05)

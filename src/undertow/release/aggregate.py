@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from undertow.errors import EngineError, PlanError
 from undertow.release._extras import load
 from undertow.release.bounding import keep_first
 from undertow.release.coding import bin_number, code
+from undertow.release.column_types import arrow_word
 from undertow.release.engine_sql import Backend, among, enclosed, wide
 from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import KeyedOrder
@@ -108,11 +109,16 @@ def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
         )
     with guarded(rows.backend):
         plain = found.to_pydict()
-    return _completed(job, plain)
+        kinds = [arrow_word(found.schema.field(f"key{i}").type) for i in _places(job)]
+    return replace(_completed(job, plain), kinds=tuple(kinds))
+
+
+def _places(job: Job) -> range:
+    return range(len(job.by))
 
 
 def _cell_names(job: Job) -> list[str]:
-    names = [f"key{i}" for i in range(len(job.by))]
+    names = [f"key{i}" for i in _places(job)]
     return [*names, _BIN] if job.bins is not None else names
 
 

@@ -13,7 +13,7 @@ from undertow.release.budget import Share
 from undertow.release.discovery import kept_cells
 from undertow.release.intervals import IntegerNoise
 from undertow.release.job import Aggregates
-from undertow.release.measure import Encoding, Estimate, Integers
+from undertow.release.measure import Encoding, Integers
 
 __all__ = ["Noised", "QueryAnswer", "add_noise", "answer_table"]
 
@@ -43,6 +43,9 @@ class QueryAnswer:
     nodes : dict of str to list of list of int
         Noisy nodes released in this run of a running total, to be stored with the
         output: later runs add them up.
+    types : tuple of str
+        Types of the columns in the words of JSON Schema; they do not depend on the
+        rows.
     """
 
     name: str
@@ -53,12 +56,14 @@ class QueryAnswer:
     simulated: bool = False
     deviation: float = 0.0
     nodes: dict[str, list[list[int]]] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain values, dates as text."""
         return {
             "name": self.name,
             "columns": list(self.columns),
+            "types": list(self.types),
             "rows": [[_plain(value) for value in row] for row in self.rows],
             "confidence": self.confidence,
             "notes": list(self.notes),
@@ -142,33 +147,6 @@ def answer_table(
 def answer_columns(by: Sequence[str], encoding: Encoding) -> tuple[str, ...]:
     """Return the names of the columns of an answer."""
     return (*by, *encoding.label_columns, *_ENDS)
-
-
-def running_estimates(
-    totals: Integers,
-    *,
-    encoding: Encoding,
-    noise: IntegerNoise,
-    nodes: int,
-    beta: float,
-) -> list[Estimate]:
-    """Return running totals with an interval for the sum of `nodes` noises.
-
-    Notes
-    -----
-    One node has the exact quantile of its law. Several have Chernoff's bound at half of
-    `beta` on each side; the sum is a whole number, so the bound is rounded down.
-    """
-    if nodes == 1:
-        return encoding.read(totals, noise=noise, beta=beta)
-    t = int(noise.sum_radius([1.0], beta / 2, counts=[nodes]))
-    centre = encoding.read(totals, noise=noise, beta=beta)
-    low = encoding.read(np.asarray(totals - t), noise=noise, beta=beta)
-    high = encoding.read(np.asarray(totals + t), noise=noise, beta=beta)
-    return [
-        (mid[0], least[0], most[0])
-        for mid, least, most in zip(centre, low, high, strict=True)
-    ]
 
 
 def stored_nodes(earlier: Mapping[str, Sequence[Any]]) -> dict[str, Integers]:

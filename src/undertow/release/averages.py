@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.release.intervals import IntegerNoise, ratio_interval, variance_interval
+from undertow.release.intervals import IntegerNoise, variance_interval
 from undertow.release.job import Aggregates, Value
 from undertow.release.measure import (
     Encoding,
@@ -17,6 +17,7 @@ from undertow.release.measure import (
     whole_numbers,
 )
 from undertow.release.sensitivity import Contribution, Reach
+from undertow.release.shares import share_interval, share_radius
 
 __all__ = ["Mean", "Variance"]
 
@@ -36,8 +37,9 @@ class Mean(Encoding):
     :math:`\ell_1` and by at most M in :math:`\ell_2`. Then
     :math:`\text{mean} = M A/(A+B)` and the number of rows is (A + B)/M. A sum of
     centred numbers and a count released at half the budget each would both have twice
-    the variance under Laplace noise. The interval is the exact range of the ratio over
-    a box of two intervals, each missed with probability at most beta / 2.
+    the variance under Laplace noise. The interval is that of the share A / (A + B), the
+    shares at which the noisy numbers would not be too far off; see
+    :func:`~undertow.release.shares.share_interval`.
     """
 
     value: Value
@@ -47,6 +49,11 @@ class Mean(Encoding):
     def non_negative(self) -> bool:
         """Whether the truth cannot be negative."""
         return self.value.low >= 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether estimates are whole numbers; they are fractions."""
+        return False
 
     @property
     def row_size(self) -> int:
@@ -74,10 +81,9 @@ class Mean(Encoding):
     def read(
         self, noisy: Integers, *, noise: IntegerNoise, beta: float
     ) -> list[Estimate]:
-        """Return the means with the range of the ratio over a box of two intervals."""
-        t, parts = noise.radius(beta / 2), noisy.astype(np.float64).T
-        first, second = ((part - t, part + t) for part in parts)
-        low, high = ratio_interval(first, second)
+        """Return the means with the intervals of their shares of the range."""
+        parts = noisy.astype(np.float64).T
+        low, high = share_interval(parts[0], parts[1], noise=noise, beta=beta)
         total = parts.sum(axis=0)
         # Nothing is known of a cell that looks empty: the middle of the range.
         share = np.where(total > 0, parts[0] / np.where(total > 0, total, 1.0), 0.5)
@@ -94,9 +100,12 @@ class Mean(Encoding):
         return list(zip(*clipped, strict=True))
 
     def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
-        """Return the half-width in a cell of one row; it falls as one over the rows."""
-        width = noise.radius(beta / 2) * self.value.step
-        return float(width), f"of {self.value.column}, divided by the rows of the cell"
+        """Return the largest half-width in a cell of one row; it falls with the rows.
+
+        That of a mean near one of the bounds; means between them have less.
+        """
+        width = share_radius(noise, beta=beta) * float(self.value.step)
+        return width, f"of {self.value.column}, divided by the rows of the cell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +124,11 @@ class Variance(Encoding):
 
     value: Value
     measures = ("sum", "squares", "rows")
+
+    @property
+    def whole(self) -> bool:
+        """Whether estimates are whole numbers; they are fractions."""
+        return False
 
     @property
     def row_size(self) -> int:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.release.answer import QueryAnswer
 from undertow.release.job import Grid
+from undertow.release.margins import (
+    Array,
+    Margins,
+    least_squares,
+    non_negative,
+    rounded,
+)
 
-__all__ = ["Table", "add_up", "least_squares", "settle_rows"]
+__all__ = ["Table", "add_up", "settle_rows"]
 
-Array = NDArray[np.float64]
 _KEPT = "intervals are those of the answer before it was made consistent"
 
 
@@ -72,7 +76,7 @@ class Table:
     Parameters
     ----------
     answer : QueryAnswer
-        Rows in the order of the grid.
+        Rows in the order of the grid, as the noise left them.
     grid : Grid
         Its keys.
     same : tuple
@@ -85,68 +89,6 @@ class Table:
     grid: Grid
     same: tuple[Any, ...]
     consistent: tuple[str, ...] = ()
-
-
-def least_squares(tables: Sequence[tuple[Array, float]]) -> Array:
-    r"""Return the cells that fit several margins of one table best.
-
-    .. math:: \min_x \sum_q w_q \|A_q x - y_q\|^2
-
-    Parameters
-    ----------
-    tables : sequence of (ndarray, float)
-        For each table its numbers, with one axis per axis of the finest table and
-        length 1 where that axis is summed out, and its weight. One table has all axes
-        in full.
-
-    Notes
-    -----
-    Summing out an axis of length n maps deviations from the mean of that axis to zero
-    and multiplies the mean part by n. On the part of x that deviates along exactly the
-    axes U, the normal equations are therefore a number,
-    :math:`\lambda_U = \sum_{q: U\subseteq \text{axes}(q)} w_q
-    \prod_{a\notin\text{axes}(q)} n_a`, and x is solved for part by part.
-
-    Examples
-    --------
-    >>> cells, total = np.array([1.0, 2.0]), np.array([6.0])
-    >>> least_squares([(cells, 1.0), (total, 1.0)]).tolist()
-    [2.0, 3.0]
-    """
-    shape = np.broadcast_shapes(*(numbers.shape for numbers, _ in tables))
-    axes = range(len(shape))
-    right = np.zeros(shape)
-    for numbers, weight in tables:
-        right = right + weight * numbers
-    found = np.zeros(shape)
-    for size in range(len(shape) + 1):
-        for chosen in combinations(axes, size):
-            factor = _eigenvalue(tables, shape, chosen)
-            if factor > 0:
-                found = found + _part(right, chosen) / factor
-    return np.asarray(found)
-
-
-def _eigenvalue(
-    tables: Sequence[tuple[Array, float]],
-    shape: tuple[int, ...],
-    chosen: tuple[int, ...],
-) -> float:
-    total = 0.0
-    for numbers, weight in tables:
-        kept = [a for a, n in enumerate(numbers.shape) if n == shape[a]]
-        if set(chosen) <= set(kept):
-            lost = [n for a, n in enumerate(shape) if a not in kept]
-            total += weight * float(np.prod(lost))
-    return total
-
-
-def _part(array: Array, chosen: tuple[int, ...]) -> Array:
-    """Return the part that deviates along exactly these axes."""
-    for axis in range(array.ndim):
-        mean = array.mean(axis=axis, keepdims=True)
-        array = array - mean if axis in chosen else np.broadcast_to(mean, array.shape)
-    return array
 
 
 def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
@@ -166,10 +108,10 @@ def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
     Notes
     -----
     Weighted least squares on all tables of a family, weights one over the variance.
-    If the finest table asks for non-negative or whole numbers, its cells are raised
-    and rounded after that and every other table is summed anew, so that margins still
-    add up. The margins of the private tables add up only if every row has a public key
-    in every column.
+    If one of them asks for non-negative or whole numbers, the best such cells of the
+    finest table are found and every other table is summed from them, so that margins
+    still add up. The margins of the private tables add up only if every row has a
+    public key in every column.
     """
     answers = [table.answer for table in tables]
     open_ = sorted(range(len(tables)), key=lambda at: -len(tables[at].grid.columns))
@@ -195,13 +137,14 @@ def _nested(inner: Table, outer: Table) -> bool:
 def _reconciled(members: Sequence[Table]) -> list[QueryAnswer]:
     """Return the answers of a family, the finest table first."""
     top = members[0]
-    arrays = [(_aligned(table, top.grid), _weight(table)) for table in members]
-    cells = least_squares(arrays)
+    margins = Margins(
+        [(_aligned(table, top.grid), _weight(table)) for table in members]
+    )
     asked = {wish for table in members for wish in table.consistent}
-    if "non-negative" in asked:
-        cells = np.maximum(cells, 0.0)
+    fit = non_negative if "non-negative" in asked else least_squares
+    cells = fit(margins)
     if "integer" in asked:
-        cells = np.rint(cells)
+        cells = rounded(cells, margins)
     return [
         _replaced(table, cells, top.grid, whole="integer" in asked) for table in members
     ]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from undertow._numeric import greatest_int, log_down
 from undertow.release.intervals import IntegerNoise
 
-__all__ = ["kept_cells", "key_threshold", "published_intervals"]
+__all__ = ["kept_cells", "key_threshold", "published_intervals", "published_radius"]
 
 
 def key_threshold(noise: IntegerNoise, *, groups: int, delta: Fraction) -> int:
@@ -54,6 +54,14 @@ def kept_cells(noisy: NDArray[Any], threshold: int) -> list[int]:
     return [at for at, number in enumerate(noisy.tolist()) if number >= threshold]
 
 
+def published_radius(noise: IntegerNoise, *, beta: float) -> int:
+    """Return how far the upper end of a published number's interval lies above it.
+
+    The lower end lies as far below it where the number is clear of the threshold.
+    """
+    return noise.radius(beta / 2)
+
+
 def published_intervals(
     noisy: list[int], *, noise: IntegerNoise, threshold: int, beta: float
 ) -> list[tuple[int, int, int]]:
@@ -87,6 +95,6 @@ def published_intervals(
     ...                     threshold=15, beta=0.05)
     [(20, 1, 27), (90, 83, 97)]
     """
-    t = noise.radius(beta / 2)
+    t = published_radius(noise, beta=beta)
     clear = threshold + max(2 * t, 1)
     return [(x, x - t if x >= clear else 1, x + t) for x in noisy]

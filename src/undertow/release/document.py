@@ -19,6 +19,7 @@ from pydantic import (
 
 from undertow._text_file import LARGEST_FILE, read_text_file
 from undertow.errors import PlanError
+from undertow.release._arguments import path_text, require_text_keys
 from undertow.release.document_errors import Fault, masked, refused
 from undertow.release.document_fields import Formula, Name, Part
 from undertow.release.document_parts import (
@@ -170,6 +171,24 @@ class ReleaseDocument(Part):
     def _check_promise(self) -> None:
         if self.promise.advantage is not None and self.threat is None:
             raise Fault("threat", "must be given with promise.advantage, got nothing")
+        self._check_windows()
+
+    def _check_windows(self) -> None:
+        """Refuse a level of several windows where there is one: it says no more."""
+        from undertow.spaces.granularity import parse_granularity
+        from undertow.spaces.granularity.stream import LTrajectory, WEvent
+
+        target = parse_granularity(self.promise.granularity)
+        length = target.w if isinstance(target, WEvent) else 1
+        length = target.length if isinstance(target, LTrajectory) else length
+        given = "users as a whole" if self.source.kind == "user" else None
+        given = "one window" if self.source.windows == 1 else given
+        if length > 1 and given is not None:
+            raise Fault(
+                "promise.granularity",
+                f"must count windows where it is {target.name}, got {given}; give "
+                "several with source.per = { window = … }, or promise user level",
+            )
 
     def _check_query(self, query: QueryPart, path: str) -> None:
         if query.discover and self.promise.delta is None:
@@ -225,6 +244,7 @@ def release_from_mapping(
     if not isinstance(mapping, Mapping):
         raise PlanError(f"the release must be a table, got {type(mapping).__name__}.")
     try:
+        require_text_keys(mapping)
         document = ReleaseDocument.model_validate(dict(mapping))
     except ValidationError as fault:
         raise refused(fault, ReleaseDocument) from None
@@ -244,7 +264,7 @@ def read_release(path: str | Path) -> ReleaseDocument:
     PlanError
         If the file is missing, too large, not text, not TOML, or not a release.
     """
-    file = Path(path)
+    file = Path(path_text(path, "path"))
     try:
         mapping = tomllib.loads(read_text_file(file, kind="release"))
     except RecursionError:

@@ -165,10 +165,14 @@ class Aggregates:
     measures : dict of str to ndarray
         For each measure one whole number per cell; Python integers in an array of
         dtype object where int64 could overflow.
+    kinds : tuple of str
+        Types of the keys in the words of JSON Schema, from the schema of the table;
+        empty if unknown.
     """
 
     cells: tuple[tuple[Any, ...], ...]
     measures: dict[str, NDArray[np.int64] | NDArray[np.object_]]
+    kinds: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Aggregates of {len(self.cells)} cells"

@@ -24,6 +24,7 @@ __all__ = [
     "Encoding",
     "Estimate",
     "Integers",
+    "OneNumber",
     "Rows",
     "Sum",
     "Units",
@@ -101,6 +102,11 @@ class Encoding(ABC):
         return True
 
     @property
+    def whole(self) -> bool:
+        """Whether estimates and the ends of intervals are whole numbers."""
+        return True
+
+    @property
     def bins(self) -> int:
         """Cells of the engine's answer that make up one cell of the query."""
         return 1
@@ -116,8 +122,32 @@ class Encoding(ABC):
         return ()
 
 
+class OneNumber(Encoding):
+    """One whole number per cell, whose interval is a radius around it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def around(self, noisy: Integers, radius: int) -> list[Estimate]:
+        """Return the numbers and the ends of intervals of this radius."""
+
+    @abstractmethod
+    def width(self, radius: int) -> tuple[float, str]:
+        """Return the half-width of an interval of this radius, and its unit."""
+
+    def read(
+        self, noisy: Integers, *, noise: IntegerNoise, beta: float
+    ) -> list[Estimate]:
+        """Return the noisy numbers with the exact quantile of the noise around them."""
+        return self.around(noisy, noise.radius(beta))
+
+    def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
+        """Return the half-width of the interval of one number."""
+        return self.width(noise.radius(beta))
+
+
 @dataclass(frozen=True, slots=True)
-class Rows(Encoding):
+class Rows(OneNumber):
     """Count rows."""
 
     measures: ClassVar[tuple[Measure, ...]] = ("rows",)
@@ -130,16 +160,13 @@ class Rows(Encoding):
         """Return the counts."""
         return whole_numbers(aggregates, "rows")
 
-    def read(
-        self, noisy: Integers, *, noise: IntegerNoise, beta: float
-    ) -> list[Estimate]:
-        """Return the noisy counts with the exact quantile of the noise around them."""
-        t = noise.radius(beta)
-        return [(k, k - t, k + t) for k in _plain(noisy[:, 0])]
+    def around(self, noisy: Integers, radius: int) -> list[Estimate]:
+        """Return the noisy counts and the ends of their intervals."""
+        return [(k, k - radius, k + radius) for k in _plain(noisy[:, 0])]
 
-    def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
+    def width(self, radius: int) -> tuple[float, str]:
         """Return the radius of the interval of one count."""
-        return float(noise.radius(beta)), "rows"
+        return float(radius), "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +183,13 @@ class Units(Rows):
         """Return the numbers of units."""
         return whole_numbers(aggregates, "units")
 
-    def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
+    def width(self, radius: int) -> tuple[float, str]:
         """Return the radius of the interval of one count."""
-        return float(noise.radius(beta)), "units"
+        return float(radius), "units"
 
 
 @dataclass(frozen=True, slots=True)
-class Sum(Encoding):
+class Sum(OneNumber):
     r"""Add up numbers, each a whole multiple of the step.
 
     Notes
@@ -180,6 +207,11 @@ class Sum(Encoding):
     def non_negative(self) -> bool:
         """Whether the truth cannot be negative."""
         return self.value.low >= 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether sums are whole numbers, because the step is one."""
+        return self.value.step.denominator == 1
 
     @property
     def shift(self) -> int:
@@ -214,19 +246,17 @@ class Sum(Encoding):
         )
         return np.asarray(codes + self.shift * rows)
 
-    def read(
-        self, noisy: Integers, *, noise: IntegerNoise, beta: float
-    ) -> list[Estimate]:
-        """Return the noisy sums with the exact quantile of the noise around them."""
-        t, step = noise.radius(beta), self.value.step
+    def around(self, noisy: Integers, radius: int) -> list[Estimate]:
+        """Return the noisy sums and the ends of their intervals."""
+        t, step = radius, self.value.step
         return [
             (_number(k * step), _number((k - t) * step), _number((k + t) * step))
             for k in _plain(noisy[:, 0])
         ]
 
-    def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
-        """Return the radius of the interval of one sum."""
-        return float(noise.radius(beta) * self.value.step), f"of {self.value.column}"
+    def width(self, radius: int) -> tuple[float, str]:
+        """Return the half-width of the interval of one sum."""
+        return float(radius * self.value.step), f"of {self.value.column}"
 
 
 def whole_numbers(aggregates: Aggregates, name: str) -> Integers:

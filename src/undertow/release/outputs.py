@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from undertow.errors import PlanError
+from undertow.release.column_types import arrow_column, column_types
 
 __all__ = ["MANIFEST", "check_folder", "file_names", "table_bytes", "write_files"]
 
@@ -32,7 +33,11 @@ _LONGEST_NAME = 60
 
 
 def table_bytes(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, kind: str
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    kind: str,
+    types: Sequence[str] | None = None,
 ) -> bytes:
     r"""Return a table as CSV or Parquet.
 
@@ -45,6 +50,9 @@ def table_bytes(
     kind : {"csv", "parquet"}
         In CSV, text that a spreadsheet would take for a formula gets an apostrophe in
         front, in the header as well.
+    types : sequence of str, optional
+        Types of the columns in the words of JSON Schema, which Parquet keeps; by
+        default those of the rows.
 
     Examples
     --------
@@ -52,7 +60,8 @@ def table_bytes(
     b"zone,n\r\n'=1+1,3\r\n"
     """
     if kind == "parquet":
-        return _parquet(columns, rows)
+        stated = {"columns": columns, "rows": rows, "types": types}
+        return _parquet(columns, rows, column_types(stated))
     if kind != "csv":
         raise ValueError(f"kind must be csv or parquet, got {kind!r}.")
     text = io.StringIO(newline="")
@@ -77,11 +86,15 @@ def _disarmed(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _parquet(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+def _parquet(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], types: Sequence[str]
+) -> bytes:
     import pyarrow as pa
     from pyarrow import parquet
 
-    arrays = [pa.array([row[i] for row in rows]) for i in range(len(columns))]
+    arrays = [
+        arrow_column(pa, [row[i] for row in rows], kind) for i, kind in enumerate(types)
+    ]
     sink = io.BytesIO()
     parquet.write_table(pa.Table.from_arrays(arrays, names=list(columns)), sink)
     return sink.getvalue()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from undertow.correlation import Model
@@ -30,7 +30,7 @@ _REPLACING = ("event", "user", "bounded")
 
 
 def plan_release(
-    document: ReleaseDocument, *, as_of: datetime | str | None = None
+    document: ReleaseDocument, *, as_of: date | datetime | str | None = None
 ) -> ReleasePlan:
     """Plan a run of a release file; no data is touched.
 
@@ -38,10 +38,11 @@ def plan_release(
     ----------
     document : ReleaseDocument
         The release file.
-    as_of : datetime or str, optional
-        The time of the run, in UTC. Where rows are counted per window, the run reads
-        the last window that is over by then, and the promise covers one run for every
-        window of the horizon; without it, one run reads the whole horizon.
+    as_of : date, datetime or str, optional
+        The time of the run, in UTC; a plain date is its midnight. Where rows are
+        counted per window, the run reads the last window that is over by then, and the
+        promise covers one run for every window of the horizon; without it, one run
+        reads the whole horizon.
 
     Returns
     -------

@@ -107,6 +107,11 @@ class Quantiles(Histogram):
     quantiles: tuple[Fraction, ...] = (Fraction(1, 2),)
 
     @property
+    def whole(self) -> bool:
+        """Whether estimates are whole numbers; they lie between candidates."""
+        return False
+
+    @property
     def non_negative(self) -> bool:
         """Whether the truth cannot be negative."""
         return self.cuts[0] >= 0

@@ -17,16 +17,17 @@ from undertow.release.answer import (
     add_noise,
     answer_columns,
     answer_table,
-    running_estimates,
     stored_nodes,
 )
 from undertow.release.budget import Share
+from undertow.release.column_types import answer_types
 from undertow.release.consistency import settle_rows
-from undertow.release.discovery import published_intervals
+from undertow.release.discovery import published_intervals, published_radius
 from undertow.release.job import Aggregates, Job, Slice
-from undertow.release.measure import Encoding
+from undertow.release.measure import Encoding, OneNumber
 from undertow.release.running import Node, running_nodes, running_total
 from undertow.release.sensitivity import ClaimUnit
+from undertow.release.totals import total_radius
 from undertow.spaces.base import View
 
 __all__ = ["QueryPlan", "Task"]
@@ -144,15 +145,13 @@ class QueryPlan:
         `deviation` is that of the noise in a released number, in the unit of the column
         (its square for variances); a running total adds up several nodes, whose own is
         `node_deviation`. `step` is what a whole number of noise stands for.
+        `half_width` is that of the interval in the answer, before it is made
+        consistent; of discovered numbers of units, that of its upper part, because the
+        lower end is 1 near the threshold. Where `unit` says so it is divided by the
+        noisy number of rows, and then a bound to first order.
         """
-        noise, nodes = self.share.noise, self.nodes
-        width, unit = self.encoding.half_width(noise, self.beta)
-        if nodes > 1:
-            one = noise.radius(self.beta)
-            width *= noise.sum_radius([1.0], self.beta / 2, counts=[nodes]) / max(
-                1, one
-            )
-        deviation = noise.deviation * float(self.step)
+        nodes, (width, unit) = self.nodes, self._half_width()
+        deviation = self.share.noise.deviation * float(self.step)
         return {
             "name": self.name,
             "select": self.select,
@@ -167,6 +166,25 @@ class QueryPlan:
             "confidence": self.confidence,
             "threshold": self.threshold,
         }
+
+    def _half_width(self) -> tuple[float, str]:
+        noise = self.share.noise
+        if isinstance(self.encoding, OneNumber):
+            return self.encoding.width(self.radius)
+        return self.encoding.half_width(noise, self.beta)
+
+    @property
+    def radius(self) -> int:
+        """How far the interval of one released whole number reaches, in steps.
+
+        The plan and the answer both take it from here.
+        """
+        noise = self.share.noise
+        if self.run is not None:
+            return total_radius(noise, self.nodes, beta=self.beta)
+        if self.keys is self.share:
+            return published_radius(noise, beta=self.beta)
+        return noise.radius(self.beta)
 
     @property
     def shares(self) -> tuple[Share, ...]:
@@ -191,6 +209,7 @@ class QueryPlan:
         *,
         source: NoiseSource | None = None,
         earlier: Mapping[str, Sequence[Any]] | None = None,
+        settle: bool = True,
     ) -> QueryAnswer:
         """Draw the noise and return the table of answers.
 
@@ -202,6 +221,9 @@ class QueryPlan:
             Operating-system entropy by default.
         earlier : mapping, optional
             Stored nodes of earlier runs of a running total.
+        settle : bool
+            Whether to make the answers consistent; else they are as the noise left
+            them, for :meth:`settled`.
 
         Notes
         -----
@@ -216,15 +238,27 @@ class QueryPlan:
             )
         noised = [self._noised(result, source) for result in given]
         if self.tasks[0].node is not None:
-            return self._running(noised, earlier or {})
+            found = self._running(noised, earlier or {})
+        else:
+            found = self._single(noised[0], given[0].kinds)
+        return self.settled(found) if settle else found
+
+    def settled(self, answer: QueryAnswer) -> QueryAnswer:
+        """Make every answer consistent by itself, as the query asks."""
+        rows, notes = settle_rows(
+            answer.rows, self.consistent, non_negative=self.encoding.non_negative
+        )
+        return replace(answer, rows=rows, notes=(*answer.notes, *notes))
+
+    def _single(self, noised: Noised, kinds: Sequence[str]) -> QueryAnswer:
         if self.keys is self.share:
-            rows = self._published(noised[0])
+            rows = self._published(noised)
         else:
             noise = self.share.noise
             rows = answer_table(
-                noised[0], encoding=self.encoding, noise=noise, beta=self.beta
+                noised, encoding=self.encoding, noise=noise, beta=self.beta
             )
-        return self._table(rows, simulated=noised[0].simulated)
+        return self._table(rows, simulated=noised.simulated, kinds=kinds)
 
     def _published(self, noised: Noised) -> list[tuple[Any, ...]]:
         """Return numbers of units that were chosen by their own noise."""
@@ -259,23 +293,21 @@ class QueryPlan:
         known = {**stored_nodes(earlier), **fresh}
         flat = {name: numbers[:, 0].tolist() for name, numbers in known.items()}
         totals = running_total(flat, self.run).reshape(-1, 1)
-        estimates = running_estimates(
-            totals,
-            encoding=self.encoding,
-            noise=self.share.noise,
-            nodes=self.nodes,
-            beta=self.beta,
-        )
+        assert isinstance(self.encoding, OneNumber)
+        estimates = self.encoding.around(totals, self.radius)
         pairs = zip(noised[0].cells, estimates, strict=True)
         rows = [(*cell, *found) for cell, found in pairs]
         table = self._table(rows, simulated=any(part.simulated for part in noised))
         stored = {name: numbers.tolist() for name, numbers in fresh.items()}
         return replace(table, nodes=stored)
 
-    def _table(self, rows: list[tuple[Any, ...]], *, simulated: bool) -> QueryAnswer:
-        settled, notes = settle_rows(
-            rows, self.consistent, non_negative=self.encoding.non_negative
-        )
+    def _table(
+        self,
+        rows: list[tuple[Any, ...]],
+        *,
+        simulated: bool,
+        kinds: Sequence[str] = (),
+    ) -> QueryAnswer:
         told = [self.encoding.note] if self.encoding.note else []
         if self.threshold is not None:
             told.append(
@@ -284,9 +316,12 @@ class QueryPlan:
         return QueryAnswer(
             self.name,
             answer_columns(self.job.by, self.encoding),
-            settled,
+            rows,
             self.confidence,
-            (*told, *notes),
+            tuple(told),
             simulated,
             self.share.noise.deviation,
+            types=answer_types(
+                self.job, self.encoding, kinds=kinds, consistent=self.consistent
+            ),
         )

@@ -80,14 +80,18 @@ class ReleasePlan:
         """What this run releases, for the ledger.
 
         Query by query; all together where the promise is (epsilon, delta), because
-        restating each query by itself would cost more than restating their sum.
+        restating each query by itself would cost more than restating their sum. Not so
+        the nodes of running totals, which see different windows: all together would
+        charge each window for all of them.
         """
-        if not isinstance(self.promise.total, Approx):
+        several = len({task.view for task in self.tasks}) > 1
+        discovers = any(query.keys for query in self.queries)
+        if not isinstance(self.promise.total, Approx) or (several and not discovers):
             return self.parts
         whole = self.composition()
         target = self.promise.granularity
         claims = [Claim(self.promise.cost(whole).loss, target, "common")]
-        if not any(query.keys for query in self.queries):
+        if not discovers:
             summed = whole.loss(target, on_infinite="report", notion="zcdp").loss
             claims.append(Claim(summed, target, "common"))
         name = " and ".join(query.name for query in self.queries[:3])
@@ -177,11 +181,14 @@ class ReleasePlan:
         for query in self.queries:
             parts = [next(given) for _ in query.tasks]
             known = (earlier or {}).get(query.name)
-            answers.append(query.answer(parts, source=source, earlier=known))
-        return self.reconcile(answers)
+            answers.append(
+                query.answer(parts, source=source, earlier=known, settle=False)
+            )
+        pairs = zip(self.queries, self.reconcile(answers), strict=True)
+        return tuple(query.settled(answer) for query, answer in pairs)
 
     def reconcile(self, answers: Sequence[QueryAnswer]) -> tuple[QueryAnswer, ...]:
-        """Make margins add up where the file asks for it."""
+        """Make margins of answers that are as the noise left them add up, if asked."""
         if not self.document.output.consistency:
             return tuple(answers)
         found = list(answers)
@@ -203,12 +210,19 @@ class ReleasePlan:
 
 
 def _is_table(query: QueryPlan) -> bool:
-    return query.select == "count" and query.threshold is None and query.run is None
+    """Tell whether a query counts the rows that other queries may count as well.
+
+    With bounds on the cells of a unit, or on its rows in a cell, which rows count
+    depends on the cells: the total of a table is then not that of another.
+    """
+    job = query.job
+    bounded = job.groups_per_unit is not None or job.rows_per_group is not None
+    plain = query.threshold is None and query.run is None and not bounded
+    return query.select == "count" and plain
 
 
 def _table(query: QueryPlan, answer: QueryAnswer) -> Table:
     job = query.job
     assert job.grid is not None
     where = None if job.where is None else str(job.where)
-    same = (where, job.groups_per_unit, job.rows_per_group)
-    return Table(answer, job.grid, same, query.consistent)
+    return Table(answer, job.grid, (where,), query.consistent)

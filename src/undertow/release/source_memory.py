@@ -8,6 +8,7 @@ from undertow.errors import PlanError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded
 from undertow.release.source_files import Limits, connect_duckdb, lock_duckdb
+from undertow.release.source_names import require_apart
 
 __all__ = ["open_memory"]
 
@@ -31,6 +32,7 @@ def open_memory(table: Any, *, limits: Limits) -> Source:
         If it is no such table.
     """
     arrow = _arrow(table)
+    require_apart(arrow.column_names, where="the table in memory")
     connection, closing = connect_duckdb(limits)
     try:
         with guarded("duckdb"):
@@ -57,16 +59,20 @@ def _arrow(table: Any) -> Any:
     if kind == "pandas.DataFrame":
         return _from_pandas(arrow, table)
     if hasattr(table, "__arrow_c_stream__"):
-        return arrow.table(table)
-    raise PlanError(f"table must be {_KINDS}, got {type(table).__name__}.")
+        try:
+            return arrow.table(table)
+        except (TypeError, arrow.ArrowException):  # a single column has a stream too
+            pass
+    kind = type(table).__name__
+    way = "; make it a table with to_frame" if kind == "Series" else ""
+    raise PlanError(f"table must be {_KINDS}, got {kind}{way}.")
 
 
 def _from_pandas(arrow: Any, table: Any) -> Any:
     names = list(table.columns)
     if not all(isinstance(name, str) for name in names):
         raise PlanError("the columns of a pandas table must be named by text.")
-    if len(set(names)) < len(names):
-        raise PlanError("the columns of a pandas table must have different names.")
+    require_apart(names, where="the table in memory")  # Arrow refuses them in its words
     try:
         return arrow.Table.from_pandas(table, preserve_index=False)
     except arrow.ArrowException:

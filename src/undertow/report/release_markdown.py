@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from undertow.report import release_sections as sections
 from undertow.report.page import (
     markdown_list,
     markdown_table,
     markdown_terms,
     markdown_text,
 )
-from undertow.report.release_sections import (
-    GUESSES,
-    Answer,
-    Correlation,
-    Costs,
-    Query,
-    Release,
-    RiskCard,
-)
 from undertow.report.release_words import shown_cell, shown_guess, shown_text
 
 __all__ = ["release_markdown"]
 
 
-def release_markdown(release: Release) -> str:
+def release_markdown(release: sections.Release) -> str:
     """Return the report of a release as Markdown."""
     parts = [
         f"# {markdown_text(release.title)}",
@@ -49,7 +41,7 @@ def release_markdown(release: Release) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _state(release: Release) -> list[str]:
+def _state(release: sections.Release) -> list[str]:
     if release.is_plan:
         return ["This is a plan: no data were read and nothing was charged."]
     if release.simulated:
@@ -57,7 +49,7 @@ def _state(release: Release) -> list[str]:
     return []
 
 
-def _costs(costs: Costs) -> str:
+def _costs(costs: sections.Costs) -> str:
     rows = [
         [
             f"{row.words}{' (promised)' if row.promised else ''}",
@@ -67,11 +59,11 @@ def _costs(costs: Costs) -> str:
         ]
         for row in costs.rows
     ]
-    header = ["what may change", "name", *costs.heads, GUESSES]
+    header = ["what may change", "name", *costs.heads, sections.GUESSES]
     return markdown_table(rows, header=header)
 
 
-def _correlation(correlation: Correlation) -> list[str]:
+def _correlation(correlation: sections.Correlation) -> list[str]:
     words = markdown_text(correlation.words)
     parts = ["## What a correlated attacker learns", words]
     if correlation.facts:
@@ -79,19 +71,19 @@ def _correlation(correlation: Correlation) -> list[str]:
     return parts
 
 
-def _risk(card: RiskCard | None) -> list[str]:
+def _risk(card: sections.RiskCard | None) -> list[str]:
     if card is None:
         return ["## Risk card", "No attacker was stated."]
     return ["## Risk card", markdown_text(card.sentence), markdown_terms(card.facts)]
 
 
-def _query(query: Query) -> list[str]:
+def _query(query: sections.Query) -> list[str]:
     title = f"### {markdown_text(shown_text(query.name))}"
     rest = [] if query.answer is None else _answer(query.answer)
     return [title, markdown_text(query.words), *rest]
 
 
-def _answer(answer: Answer) -> list[str]:
+def _answer(answer: sections.Answer) -> list[str]:
     keys, parts = len(answer.columns) - 3, []
     if answer.total > len(answer.rows):
         parts.append(

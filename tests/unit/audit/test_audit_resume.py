@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import textwrap
-import time
 
 import numpy as np
 import pytest
 
+from support.interrupted import Counted, Script
 from undertow.audit import _checkpoint, _pair_chunks, _pair_training
 from undertow.audit._pair_draw import decoded, encoded
 from undertow.audit.claim import Claim
@@ -23,20 +20,6 @@ from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subject_command import CommandSubject
 from undertow.audit.subjects import AuditError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
-
-
-class Counted:
-    """A vectorised function that counts its calls and may stop at one of them."""
-
-    def __init__(self, function, stop=None):
-        self.function, self.stop, self.calls = function, stop, 0
-
-    def __call__(self, values, rng):
-        self.calls += 1
-        drawn = self.function(values, rng)
-        if self.calls == self.stop:  # with numbers drawn and not handed out
-            raise KeyboardInterrupt
-        return drawn
 
 
 def laplace(values, rng):
@@ -292,26 +275,13 @@ SCRIPT = textwrap.dedent(
     ids=["choosing", "certifying", "local"],
 )
 def test_a_killed_audit_resumes_to_the_identical_result(tmp_path, kind, section):
-    script, path = tmp_path / "job.py", tmp_path / "audit.json"
-    script.write_text(SCRIPT)
-
-    def start(checkpoint, pause):
-        command = [sys.executable, str(script), kind, str(checkpoint), str(pause)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    script, path = Script(tmp_path, SCRIPT, kind), tmp_path / "audit.json"
 
     def reached():
         return path.exists() and section in json.loads(path.read_text())["sections"]
 
-    slow, deadline = start(path, 0.05), time.monotonic() + 60
-    while not reached() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(slow.pid, signal.SIGKILL)
-    slow.communicate()
-    assert slow.returncode == -signal.SIGKILL
-    resumed, fresh = (
-        json.loads(start(place, 0).communicate(timeout=60)[0])
-        for place in (path, tmp_path / "fresh.json")
-    )
+    script.kill(path, reached, pause=0.05)
+    resumed, fresh = script.finish(path), script.finish(tmp_path / "fresh.json")
     assert resumed[0] == fresh[0]
     assert resumed[1] < fresh[1]
 

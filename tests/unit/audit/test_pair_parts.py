@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import textwrap
-import time
 
 import numpy as np
 import pytest
 
+from support.interrupted import Counted, Script
 from undertow.audit import _pair_draw
 from undertow.audit._pair_draw import Drawer, is_divisible, joined
 from undertow.audit.claim import Claim
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subjects import AuditError
-
-
-class Counted:
-    """A function of one input that counts its runs and may stop at one of them."""
-
-    def __init__(self, function, stop=None):
-        self.function, self.stop, self.runs = function, stop, 0
-
-    def __call__(self, value, rng):
-        self.runs += 1
-        drawn = self.function(value, rng)
-        if self.runs == self.stop:
-            raise KeyboardInterrupt
-        return drawn
 
 
 def laplace(value, rng):
@@ -83,8 +65,8 @@ def test_an_interruption_loses_one_run(tmp_path, monkeypatch, function, stop):
         audit(Counted(function, stop), path)
     again = Counted(function)
     assert audit(again, path).to_dict() == expected.to_dict()
-    assert whole.runs == TRIALS
-    assert again.runs == TRIALS - (stop - 1)
+    assert whole.calls == TRIALS
+    assert again.calls == TRIALS - (stop - 1)
 
 
 @pytest.mark.usefixtures("slow")
@@ -93,7 +75,7 @@ def test_outputs_that_cannot_be_kept_cost_their_batch(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         audit(Counted(sets, 1500), path)  # in the second batch of the first input
     assert audit(again, path) == audit(Counted(sets))
-    assert again.runs == TRIALS - 2 * 256
+    assert again.calls == TRIALS - 2 * 256
 
 
 @pytest.mark.usefixtures("slow")
@@ -217,12 +199,7 @@ SCRIPT = textwrap.dedent(
 
 @pytest.mark.parametrize("half", ["choice", "counts"])
 def test_a_killed_audit_of_a_slow_function_goes_on_within_its_batch(tmp_path, half):
-    script, path = tmp_path / "job.py", tmp_path / "audit.json"
-    script.write_text(SCRIPT)
-
-    def start(checkpoint, pause):
-        command = [sys.executable, str(script), str(checkpoint), str(pause)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    script, path = Script(tmp_path, SCRIPT), tmp_path / "audit.json"
 
     def reached():
         sections = json.loads(path.read_text())["sections"] if path.exists() else {}
@@ -230,16 +207,8 @@ def test_a_killed_audit_of_a_slow_function_goes_on_within_its_batch(tmp_path, ha
             return "counts" in sections and sections["counts"]["state"]["part"]
         return "choice" in sections
 
-    slow, deadline = start(path, 0.01), time.monotonic() + 60
-    while not reached() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    os.kill(slow.pid, signal.SIGKILL)
-    slow.communicate()
-    assert slow.returncode == -signal.SIGKILL
-    resumed, fresh = (
-        json.loads(start(place, 0).communicate(timeout=60)[0])
-        for place in (path, tmp_path / "fresh.json")
-    )
+    script.kill(path, reached, pause=0.01)
+    resumed, fresh = script.finish(path), script.finish(tmp_path / "fresh.json")
     assert json.dumps(resumed[0]) == json.dumps(fresh[0])
     assert fresh[1] == 600
     assert resumed[1] < (300 if half == "counts" else 600)

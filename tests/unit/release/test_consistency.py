@@ -1,12 +1,10 @@
 """Post-processing: signs, whole numbers, and margins that add up."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 from undertow.release.answer import QueryAnswer
-from undertow.release.consistency import Table, add_up, least_squares, settle_rows
+from undertow.release.consistency import Table, add_up, settle_rows
 from undertow.release.job import Grid
 
 KEYS = {"zone": ("a", "b", "c"), "hour": (0, 1), "sex": ("f", "m")}
@@ -29,37 +27,6 @@ def table(columns, numbers, *, deviation=1.0, same=(None,), consistent=()):
 
 def estimates(answer):
     return [row[-3] for row in answer.rows]
-
-
-def test_least_squares_agrees_with_the_normal_equations():
-    rng = np.random.default_rng(5)
-    shape = (3, 2, 2)
-    shapes = [(3, 2, 2), (3, 1, 2), (1, 2, 1), (1, 1, 1), (3, 1, 1)]
-    tables = [
-        (rng.normal(size=s), float(w))
-        for s, w in zip(shapes, rng.uniform(0.1, 5, 5), strict=True)
-    ]
-    rows, right = [], []
-    for numbers, weight in tables:
-        for place in product(*(range(n) for n in numbers.shape)):
-            mask = np.zeros(shape)
-            mask[
-                tuple(
-                    slice(None) if n == 1 else i
-                    for i, n in zip(place, numbers.shape, strict=True)
-                )
-            ] = 1
-            rows.append(np.sqrt(weight) * mask.ravel())
-            right.append(np.sqrt(weight) * numbers[place])
-    best = np.linalg.lstsq(np.array(rows), np.array(right), rcond=None)[0]
-    np.testing.assert_allclose(least_squares(tables).ravel(), best, atol=1e-10)
-
-
-def test_an_axis_with_one_key_is_not_taken_for_a_margin():
-    cells, total = np.array([[1.0], [2.0]]), np.array([[6.0]])
-    np.testing.assert_allclose(
-        least_squares([(cells, 1.0), (total, 1.0)]), [[2.0], [3.0]]
-    )
 
 
 def test_margins_add_up_whatever_the_order_of_columns_and_tables():

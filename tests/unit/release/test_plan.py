@@ -493,18 +493,18 @@ def test_an_approximate_promise_is_charged_as_one_release(granularity):
     assert restate(summed, Fraction("1e-6")).within(Approx(1, "1e-6"))
 
 
-def test_an_approximate_run_of_a_window_sees_what_it_reads():
+def test_an_approximate_run_of_several_windows_is_charged_node_by_node():
     plan = release_plan(
         {"epsilon": 1, "delta": "1e-6", "granularity": "w-event:24"},
         [COUNT, RUNNING],
         source=WINDOWED,
         as_of="2026-01-01T04:00",
     )
-    (release,) = plan.releases
-    assert release.view == Window(0, 4)
-    assert release.claims[0].unit == parse_granularity("w-event:24")
-    loss = Plan(plan.domain, [release]).loss(release.claims[0].unit, notion="zcdp").loss
-    assert loss.to_dict() == release.claims[1].loss.to_dict()
+    assert plan.releases == plan.parts
+    views = {release.view for release in plan.releases}
+    assert views == {Window(3, 1), Window(2, 2), Window(0, 4)}
+    notions = {c.loss.notion for release in plan.releases for c in release.claims}
+    assert notions == {"zcdp"}
     keyed = release_plan({"epsilon": 1, "delta": "1e-6"}, [DISCOVER])
     assert [claim.loss.notion for claim in keyed.releases[0].claims] == ["approx"]
 

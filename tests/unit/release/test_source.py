@@ -214,6 +214,24 @@ def test_an_object_that_is_no_table_is_refused(value):
     assert "table must be a pandas" in refused(value)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series([1, 2]), pl.Series([1, 2]), pa.chunked_array([[1, 2]])],
+    ids=["pandas", "polars", "arrow"],
+)
+def test_a_single_column_is_no_table(column):
+    said = refused(column)
+    assert f"got {type(column).__name__}" in said
+    assert ("to_frame" in said) == hasattr(column, "to_frame")
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "5", True])
+@pytest.mark.parametrize("name", ["memory_mb", "threads"])
+def test_limits_that_are_no_counts_are_refused_in_one_sentence(name, value):
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least"):
+        open_source(pa.table(DATA), **{name: value})
+
+
 def test_a_pandas_column_of_mixed_types_is_refused_without_its_values():
     refused(pd.DataFrame({"zone": ["A", CANARY], "n": [1, CANARY]}))
 
@@ -275,7 +293,9 @@ def test_spilled_data_lies_in_a_private_folder_that_is_removed():
 
 def test_limits_are_positive_and_bounded_by_default():
     assert 64 <= source_files.Limits.of(None, None).memory_mb <= 3000
-    with pytest.raises(ValueError, match="memory_mb must be positive"):
+    with pytest.raises(
+        ValueError, match="memory_mb must be a whole number of at least 1"
+    ):
         source_files.Limits.of(0, None)
 
 
