@@ -49,10 +49,11 @@ def pair_scores(
 
     Notes
     -----
-    A number is its own score; of a vector the first 64 coordinates are tried. That
-    misses what only several coordinates together tell: then ask for ``"learned"``.
+    A number is its own score; of a vector up to 64 coordinates are tried, those in
+    which the training outputs differ most. That misses what only several coordinates
+    together tell: then ask for ``"learned"``.
     """
-    natural = [*_natural(outputs[0]), *_likelihood(subject, pair)]
+    natural = [*_natural(*outputs), *_likelihood(subject, pair)]
     if choice is None:
         return tuple(natural)
     asked = [choice] if callable(choice) or isinstance(choice, str) else choice
@@ -71,13 +72,28 @@ def pair_scores(
     return tuple(found)
 
 
-def _natural(outputs: NDArray[Any]) -> list[Score]:
-    if outputs.dtype.kind not in "biuf":
+def _natural(first: NDArray[Any], second: NDArray[Any]) -> list[Score]:
+    if first.dtype.kind not in "biuf":
         return []
-    if outputs.ndim == 1:
+    if first.ndim == 1:
         return [Score("output", _as_float)]
-    width = min(outputs.shape[1], _COORDINATES)
-    return [Score(f"coordinate {k} of output", _Coordinate(k)) for k in range(width)]
+    tried: Sequence[int] = range(first.shape[1])
+    if len(tried) > _COORDINATES:
+        apart = _apart(_as_float(first), _as_float(second))
+        tried = sorted(np.argsort(-apart, kind="stable")[:_COORDINATES].tolist())
+    return [Score(f"coordinate {k} of output", _Coordinate(k)) for k in tried]
+
+
+def _apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> Any:
+    """Return how much each coordinate's share above a quartile of both differs."""
+    both = np.concatenate([first, second])
+    cuts = np.quantile(both, (0.25, 0.5, 0.75), axis=0, method="lower")
+    found = np.zeros(first.shape[1])
+    for cut in cuts:
+        for above in (np.greater, np.greater_equal):
+            shares = [above(part, cut).mean(axis=0) for part in (first, second)]
+            found = np.maximum(found, np.abs(shares[0] - shares[1]))
+    return found
 
 
 def _likelihood(subject: Subject, pair: tuple[int, int]) -> list[Score]:

@@ -181,7 +181,10 @@ def _trials_needed(claim: Claim, confidence: float, inputs: int) -> int:
     while not reaches(high):
         high *= 2
         if high > _LARGEST:
-            raise AuditError(f"claim must be refutable by some audit, got {claim}.")
+            raise AuditError(
+                f"claim must be refutable with at most {_LARGEST} runs, got {claim}; "
+                "no audit here can be that long."
+            )
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2

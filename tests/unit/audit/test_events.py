@@ -238,3 +238,12 @@ def test_labels_that_mostly_occur_once_need_a_score():
     pair = (first, second)
     with pytest.raises(AuditError, match="mostly occur once; give a score"):
         best_event(pair, pair, scores=(), tail=0.05)
+
+
+def test_of_long_vectors_the_coordinates_that_differ_are_tried():
+    rng = np.random.default_rng(4)
+    first, second = rng.random((200, 300)) < 0.3, rng.random((200, 300)) < 0.3
+    first[:, 266], second[:, 266] = False, True
+    scores = pair_scores(object(), (0, 1), (first, second), choice=None, seed=0)
+    assert len(scores) == 64
+    assert "coordinate 266 of output" in {score.words for score in scores}
