@@ -54,8 +54,8 @@ def is_stored(table: Any, backend: Backend) -> bool:
 
     Examples
     --------
-    >>> import ibis
-    >>> table = ibis.memtable({"zone": ["A", "B"]})
+    >>> import ibis, pyarrow
+    >>> table = ibis.memtable(pyarrow.table({"zone": ["A", "B"]}))
     >>> is_stored(table, "duckdb"), is_stored(table.head(1), "duckdb")
     (True, False)
     """
