@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import invoke, run
+from support.examples import given_examples
 
 KEYS = {
     "leakage",
@@ -331,26 +331,24 @@ def survives(*words: str) -> None:
             assert result.stderr.count("\n") == 1
 
 
-@settings(max_examples=25)
-@given(st.one_of(anything, nearly_stochastic()))
+@given_examples(8, 25, st.one_of(anything, nearly_stochastic()))
 def test_no_transition_makes_a_fault(value):
     survives("markov", f"--transition={json.dumps(value)}")
 
 
-@settings(max_examples=25)
-@given(st.one_of(anything, nearly_covariance()))
+@given_examples(8, 25, st.one_of(anything, nearly_covariance()))
 def test_no_covariance_makes_a_fault(value):
     survives("gaussian", f"--covariance={json.dumps(value)}")
 
 
-@settings(max_examples=25)
-@given(st.one_of(anything, nearly_table()), st.sampled_from(["any", "sum", "count"]))
+@given_examples(
+    8, 25, st.one_of(anything, nearly_table()), st.sampled_from(["any", "sum", "count"])
+)
 def test_no_table_makes_a_fault(value, query):
     survives("joint", f"--table={json.dumps(value)}", f"--query={query}")
 
 
-@settings(max_examples=25)
-@given(st.text(max_size=12))
+@given_examples(8, 25, st.text(max_size=12))
 def test_no_text_makes_a_fault(text):
     survives("joint", f"--table={text}")
     survives("blocks", f"--labels={text}")
@@ -367,7 +365,6 @@ people = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25)
-@given(st.one_of(anything, st.lists(people, max_size=4)))
+@given_examples(8, 25, st.one_of(anything, st.lists(people, max_size=4)))
 def test_no_family_makes_a_fault(value):
     survives("pedigree", f"--family={json.dumps(value)}", "--frequency=0.5")

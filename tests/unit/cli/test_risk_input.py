@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import invoke, run
+from support.examples import given_examples
 
 GRR = ("advantage", "--mechanism=grr", "--epsilon=1")
 THREE = (*GRR, "--categories=3")
@@ -309,8 +309,7 @@ def survives(*words: str) -> None:
         assert result.stderr.count("\n") == 1
 
 
-@settings(max_examples=10)
-@given(counts, st.sampled_from([None, "0", "1.5"]))
+@given_examples(4, 25, counts, st.sampled_from([None, "0", "1.5"]))
 def test_no_prior_makes_a_fault(value, tolerance):
     threat = [f"--prior={json.dumps(value)}"]
     threat += [] if tolerance is None else [f"--tolerance={tolerance}"]
@@ -319,16 +318,14 @@ def test_no_prior_makes_a_fault(value, tolerance):
     survives("calibrate", "--mechanism=laplace", "--advantage=0.1", *threat)
 
 
-@settings(max_examples=10)
-@given(counts)
+@given_examples(4, 25, counts)
 def test_no_labels_make_a_fault(value):
     survives(*THREE, f"--aux={json.dumps(value)}")
     words = ("calibrate", "--mechanism=ss", "--categories=3", "--advantage=0.1")
     survives(*words, f"--aux={json.dumps(value)}")
 
 
-@settings(max_examples=10)
-@given(table, st.sampled_from(["0", "0.5", "1e9"]))
+@given_examples(4, 25, table, st.sampled_from(["0", "0.5", "1e9"]))
 def test_no_table_makes_a_fault(value, tolerance):
     given_text = json.dumps(value)
     survives(*THREE, f"--loss={given_text}", f"--tolerance={tolerance}")
@@ -337,8 +334,9 @@ def test_no_table_makes_a_fault(value, tolerance):
     survives(*SCORES, f"--scores={given_text}")
 
 
-@settings(max_examples=10)
-@given(st.lists(number, max_size=4), st.sampled_from(["laplace", "gaussian"]))
+@given_examples(
+    4, 25, st.lists(number, max_size=4), st.sampled_from(["laplace", "gaussian"])
+)
 def test_no_answers_make_a_fault(value, name):
     words = (f"--mechanism={name}", f"--answers={json.dumps(value)}")
     level = "--sigma=2" if name == "gaussian" else "--epsilon=2"
@@ -346,8 +344,7 @@ def test_no_answers_make_a_fault(value, name):
     survives("calibrate", *words, "--advantage=0.1")
 
 
-@settings(max_examples=10)
-@given(st.text(max_size=12))
+@given_examples(4, 25, st.text(max_size=12))
 def test_no_text_makes_a_fault(text):
     survives(*GRR, f"--prior={text}")
     survives(*THREE, f"--aux={text}")
@@ -356,8 +353,9 @@ def test_no_text_makes_a_fault(text):
     survives("compare", f"--mechanisms={text}", "--categories=3", "--advantage=0.1")
 
 
-@settings(max_examples=16)
-@given(
+@given_examples(
+    4,
+    25,
     st.sampled_from(["grr", "sue", "oue", "ss", "blh", "olh", "she", "the"]),
     st.integers(-1, 40),
     st.floats(allow_nan=True, allow_infinity=True) | st.floats(1e-6, 1.2),
@@ -369,8 +367,9 @@ def test_no_target_makes_a_fault(name, categories, target):
         survives("advantage", *words, f"--epsilon={target!r}")
 
 
-@settings(max_examples=10)
-@given(
+@given_examples(
+    4,
+    25,
     st.sampled_from(["laplace-sum", "gaussian-sum"]),
     st.sampled_from(["scale", "sigma", "epsilon"]),
     st.floats(1e-65, 1e65),
