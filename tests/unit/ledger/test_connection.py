@@ -8,18 +8,10 @@ import sqlite3
 import pytest
 
 import undertow as ut
+from support.ledger_terms import RELEASE, TERMS
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger
 from undertow.ledger.connection import place_of
-
-TERMS = {
-    "dataset": "steps",
-    "domain": ut.Stream(10, 4),
-    "budgets": {ut.User(): ut.Pure(1)},
-}
-RELEASE = ut.Release(
-    "count", ut.Pure("0.1"), unit=ut.User(), view=ut.At(1), setting="view"
-)
 
 
 def test_a_path_and_its_url_are_one_place(tmp_path):

@@ -14,6 +14,7 @@ from sqlalchemy import text
 
 import undertow as ut
 from support.command import invoke
+from support.ledger_terms import RELEASE, TERMS
 from undertow.cli import ledger_inputs
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
@@ -22,14 +23,6 @@ from undertow.ledger.still import is_still, stamp_of
 from undertow.ledger.upgrade import upgrade_schema
 
 COMMANDS = ("show", "history", "remaining", "verify", "export")
-TERMS = {
-    "dataset": "steps",
-    "domain": ut.Stream(10, 4),
-    "budgets": {ut.User(): ut.Pure(1)},
-}
-RELEASE = ut.Release(
-    "count", ut.Pure("0.1"), unit=ut.User(), view=ut.At(1), setting="view"
-)
 
 
 @pytest.fixture
