@@ -15,6 +15,8 @@
     ├── MismatchError (ValueError)         spaces or sizes differ
     │   └── NotionMismatchError            losses of different notions were combined
     ├── CompositionError (ValueError)      this composition is not a theorem
+    ├── AuditError (ValueError)            what is audited misbehaves
+    ├── DataError (ValueError)             a data file is missing or is another
     ├── EngineError                        a table engine failed
     ├── LedgerError                        a ledger cannot be read, or was edited
     ├── BudgetError                        the budget does not allow it
@@ -37,9 +39,11 @@ from typing import Any
 
 __all__ = [
     "AssumptionError",
+    "AuditError",
     "BudgetError",
     "BudgetExceeded",
     "CompositionError",
+    "DataError",
     "EngineError",
     "EstimatedModelWarning",
     "FalsifiedClaimError",
@@ -148,6 +152,14 @@ class NotionMismatchError(MismatchError):
 
 class CompositionError(UndertowError, ValueError):
     """The requested combination is not covered by a composition theorem."""
+
+
+class AuditError(UndertowError, ValueError):
+    """What is audited misbehaved, or cannot be audited as asked."""
+
+
+class DataError(UndertowError, ValueError):
+    """A data file is missing or is not what it should be."""
 
 
 class EngineError(UndertowError):

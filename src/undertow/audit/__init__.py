@@ -45,13 +45,9 @@ from undertow.audit.subject_peers import (
     DiffprivlibSubject,
     OpenDPSubject,
 )
-from undertow.audit.subjects import (
-    AuditError,
-    MechanismSubject,
-    ProtocolSubject,
-    Subject,
-)
+from undertow.audit.subjects import MechanismSubject, ProtocolSubject, Subject
 from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
+from undertow.errors import AuditError
 
 __all__ = [
     "Adjacency",

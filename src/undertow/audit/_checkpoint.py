@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 __all__ = ["UNREADABLE", "Checkpoint", "Place", "Section", "places"]
 

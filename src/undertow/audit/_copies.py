@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, SupportsIndex
 
 from undertow._validate import check_count
-from undertow.audit.subjects import AuditError, draws_apart, is_seeded
+from undertow.audit.subjects import draws_apart, is_seeded
+from undertow.errors import AuditError
 
 __all__ = ["check_copies"]
 

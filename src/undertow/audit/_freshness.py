@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit.events import output_labels
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 __all__ = ["Freshness", "order_entropy", "probe"]
 

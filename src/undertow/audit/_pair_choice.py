@@ -25,7 +25,8 @@ from undertow.audit._pair_training import Kept, Runs, Training
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.learned import learned_scores
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 
 __all__ = ["Choice", "Search", "read_pairs", "stream_seed"]
 

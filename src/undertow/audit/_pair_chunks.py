@@ -12,7 +12,8 @@ from undertow.audit._freshness import Freshness, order_entropy
 from undertow.audit._pair_draw import Drawer, Part, decoded, encoded, generator, joined
 from undertow.audit.events import LabelEvent, ScoreEvent
 from undertow.audit.runner import Step
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 
 __all__ = ["BATCH", "UNIT", "EventTest", "Pair", "repeats"]
 

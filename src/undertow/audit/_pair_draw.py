@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.audit.outputs import read_outputs
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import Subject, read_outputs
+from undertow.audit.subjects import Subject
 
 __all__ = [
     "Drawer",

@@ -11,14 +11,11 @@ from undertow.audit._pair_chunks import EventTest
 from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, ScoreEvent
+from undertow.audit.outputs import shortened
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import (
-    AuditError,
-    Subject,
-    is_seeded,
-    shortened,
-)
+from undertow.audit.subjects import Subject, is_seeded
+from undertow.errors import AuditError
 from undertow.privacy.result import Estimate, Witness, to_plain
 from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
 from undertow.risk.intervals import clopper_pearson

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from undertow.audit.events import Score, lowest_bit
 from undertow.audit.learned import learned_scores
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 
 __all__ = ["ScoreChoice", "pair_scores"]
 

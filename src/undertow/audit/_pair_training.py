@@ -21,7 +21,8 @@ from undertow.audit._pair_draw import (
     generator,
     joined,
 )
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 
 __all__ = ["Kept", "Runs", "Training"]
 

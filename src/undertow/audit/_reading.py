@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.audit.subjects import AuditError
-from undertow.errors import MismatchError
+from undertow.errors import AuditError, MismatchError
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     LocalHashing,

@@ -13,9 +13,10 @@ from undertow.audit._copies import check_copies
 from undertow.audit._freshness import Freshness, probe
 from undertow.audit._identity import subject_identity
 from undertow.audit._reading import CELLS, Reader, reader_of
+from undertow.audit.outputs import require_exact
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import ProtocolSubject, require_exact
+from undertow.audit.subjects import ProtocolSubject
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource

@@ -18,7 +18,8 @@ from scipy.special import betaincinv, ndtri
 
 from undertow.audit._low_bits import lowest_bit, residue
 from undertow.audit.claim import Parameter
-from undertow.audit.subjects import AuditError, shortened
+from undertow.audit.outputs import shortened
+from undertow.errors import AuditError
 
 __all__ = [
     "Candidate",

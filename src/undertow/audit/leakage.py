@@ -18,11 +18,12 @@ from undertow._validate import check_count, check_probability
 from undertow.audit._pair_outcome import runs_needed
 from undertow.audit.certify import event_epsilon
 from undertow.audit.claim import Claim
+from undertow.audit.outputs import shortened
 from undertow.audit.result import AuditResult, MethodResult
-from undertow.audit.subjects import AuditError, shortened
 from undertow.correlation.empirical import BlackBox, Trial, verify_claim
 from undertow.correlation.model import Model
 from undertow.correlation.result import LeakageEstimate
+from undertow.errors import AuditError
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import Witness
 

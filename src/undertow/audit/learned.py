@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit.events import Score
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 __all__ = ["learned_scores"]
 

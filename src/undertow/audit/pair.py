@@ -32,7 +32,8 @@ from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress, run_chunks
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 
 __all__ = ["audit_pair", "pair_trials_needed"]
 

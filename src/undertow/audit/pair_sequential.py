@@ -28,7 +28,8 @@ from undertow.audit.sequential import (
     ratio_mu_sequence,
     ratio_sequence,
 )
-from undertow.audit.subjects import AuditError, Subject
+from undertow.audit.subjects import Subject
+from undertow.errors import AuditError
 from undertow.privacy.result import Estimate
 from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
 

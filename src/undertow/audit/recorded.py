@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index
-from undertow.audit.subjects import AuditError, read_outputs
-from undertow.errors import MismatchError
+from undertow.audit.outputs import read_outputs
+from undertow.errors import AuditError, MismatchError
 
 __all__ = ["RecordedSubject"]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count
 from undertow.audit._checkpoint import UNREADABLE, Checkpoint, Place, Section
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 __all__ = ["Counts", "Progress", "Step", "Work", "run_chunks"]
 

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
-from undertow.audit.subjects import AuditError, read_inputs, read_outputs, shortened
+from undertow.audit.outputs import read_outputs, shortened
+from undertow.audit.subjects import read_inputs
+from undertow.errors import AuditError
 
 __all__ = ["CallableSubject"]
 

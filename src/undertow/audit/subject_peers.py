@@ -11,7 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 __all__ = ["ClientSubject", "DiffprivlibSubject", "OpenDPSubject"]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import typer
 
 from undertow.audit.claim import Claim
+from undertow.audit.outputs import shortened
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subject_command import CommandSubject
-from undertow.audit.subjects import shortened
 from undertow.cli import audit_options as opt
 from undertow.cli.audit_faults import fault_job, list_faults
 from undertow.cli.audit_inputs import (

@@ -13,7 +13,8 @@ from typing import Any, cast
 from undertow._validate import check_choice, check_count, check_positive
 from undertow.audit import Claim
 from undertow.audit.claim import Adjacency
-from undertow.audit.subjects import Subject, draws_apart, is_seeded, shortened
+from undertow.audit.outputs import shortened
+from undertow.audit.subjects import Subject, draws_apart, is_seeded
 from undertow.cli.audit_progress import printing_aside
 from undertow.cli.json_values import read_json
 from undertow.cli.risk_inputs import read_threat

@@ -16,9 +16,9 @@ from undertow.audit import (
     audit_until_refuted,
 )
 from undertow.audit.curve import Curve, recorded_curve, repeated_curve
+from undertow.audit.outputs import shortened
 from undertow.audit.pair import audit_pair
 from undertow.audit.recorded import RecordedSubject
-from undertow.audit.subjects import shortened
 from undertow.cli.audit_progress import Watch, printing_aside
 from undertow.cli.audit_words import in_option_words
 from undertow.cli.output import working

@@ -16,7 +16,7 @@ from undertow.datasets.city import (
     synthetic_city,
     write_city,
 )
-from undertow.datasets.folder import DataError, data_folder, read_columns, require_file
+from undertow.datasets.folder import data_folder, read_columns, require_file
 from undertow.datasets.genotypes import Genotypes, genotypes_stand_in, load_genotypes
 from undertow.datasets.heights import (
     GALTON_CORRELATION,
@@ -64,6 +64,7 @@ from undertow.datasets.series import (
     simulate_chain,
 )
 from undertow.datasets.walks import walks_stand_in
+from undertow.errors import DataError
 
 __all__ = [
     "ACTIVITY_TRANSITION",

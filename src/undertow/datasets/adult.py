@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice
-from undertow.datasets.folder import DataError, read_columns, require_file
+from undertow.datasets.folder import read_columns, require_file
+from undertow.errors import DataError
 from undertow.risk import Prior
 
 __all__ = [

@@ -11,13 +11,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from undertow.errors import UndertowError
+from undertow.errors import DataError
 
-__all__ = ["DataError", "data_folder", "read_columns", "require_file"]
-
-
-class DataError(UndertowError, ValueError):
-    """A data file is missing or is not what it should be."""
+__all__ = ["data_folder", "read_columns", "require_file"]
 
 
 def data_folder(given: str | Path | None = None) -> Path | None:

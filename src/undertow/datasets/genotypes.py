@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice
-from undertow.datasets.folder import DataError, require_file
+from undertow.datasets.folder import require_file
+from undertow.errors import DataError
 
 __all__ = ["Genotypes", "genotypes_stand_in", "load_genotypes"]
 

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_choice, check_count, check_non_negative
 from undertow.datasets.adult import read_parquet
-from undertow.datasets.folder import DataError, read_columns, require_file
+from undertow.datasets.folder import read_columns, require_file
+from undertow.errors import DataError
 from undertow.risk import Prior
 
 __all__ = [

@@ -18,7 +18,7 @@ from undertow.audit.local import audit_local
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subject_command import CommandSubject
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 
 

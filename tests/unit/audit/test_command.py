@@ -11,7 +11,7 @@ import pytest
 from undertow.audit.claim import Claim
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_command import CommandSubject
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 FLIP = """
 import json, os, random, sys

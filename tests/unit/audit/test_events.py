@@ -22,7 +22,8 @@ from undertow.audit.events import (
     residue,
 )
 from undertow.audit.learned import learned_scores
-from undertow.audit.subjects import AuditError, ProtocolSubject
+from undertow.audit.subjects import ProtocolSubject
+from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse
 
 OUTPUT = Score("output", lambda outputs: np.asarray(outputs, dtype=float))

@@ -5,8 +5,8 @@ import pytest
 
 from undertow.audit.claim import Claim
 from undertow.audit.leakage import audit_leakage
-from undertow.audit.subjects import AuditError
 from undertow.correlation import JointTable, verify_claim
+from undertow.errors import AuditError
 
 FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])
 # Exact leakage of the noisy sum: someone who knows nobody tells the bits apart.

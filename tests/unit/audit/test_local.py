@@ -19,8 +19,8 @@ from undertow.audit._reading import CELLS, ValueReader, reader_of
 from undertow.audit._trials import Source, UniformTrials, ValueTrials
 from undertow.audit.claim import Claim
 from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
-from undertow.audit.subjects import AuditError, ProtocolSubject
-from undertow.errors import MismatchError
+from undertow.audit.subjects import ProtocolSubject
+from undertow.errors import AuditError, MismatchError
 from undertow.mechanisms.local import (
     BinaryHashing,
     GeneralizedResponse,

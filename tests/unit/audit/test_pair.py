@@ -14,7 +14,8 @@ from undertow.audit.claim import Claim
 from undertow.audit.pair import audit_pair, pair_trials_needed
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import AuditError, MechanismSubject, ProtocolSubject
+from undertow.audit.subjects import MechanismSubject, ProtocolSubject
+from undertow.errors import AuditError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.local import (
     GeneralizedResponse,

@@ -13,7 +13,7 @@ from undertow.audit.claim import Claim
 from undertow.audit.events import Score, ScoreEvent
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 OUTPUT = Score("output", np.asarray)
 

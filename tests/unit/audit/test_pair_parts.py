@@ -14,7 +14,7 @@ from undertow.audit._pair_draw import Drawer, is_divisible, joined
 from undertow.audit.claim import Claim
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 
 def laplace(value, rng):

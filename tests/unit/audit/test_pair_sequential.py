@@ -16,7 +16,8 @@ from undertow.audit.pair_sequential import audit_pair_until_refuted, certify_any
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.sequential import proportion_sequence, ratio_sequence
 from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import AuditError, MechanismSubject
+from undertow.audit.subjects import MechanismSubject
+from undertow.errors import AuditError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 
 

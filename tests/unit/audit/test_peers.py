@@ -12,7 +12,7 @@ from undertow.audit.subject_peers import (
     DiffprivlibSubject,
     OpenDPSubject,
 )
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 
 class FakeLaplace:

@@ -29,6 +29,7 @@ from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.local import audit_local, audit_until_refuted
+from undertow.audit.outputs import read_outputs
 from undertow.audit.pair import audit_pair
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import run_chunks
@@ -38,9 +39,8 @@ from undertow.audit.sequential import (
 )
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subject_command import CommandSubject
-from undertow.audit.subjects import AuditError, read_outputs
 from undertow.correlation import JointTable
-from undertow.errors import MismatchError
+from undertow.errors import AuditError, MismatchError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 
 CLAIMS = (

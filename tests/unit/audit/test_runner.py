@@ -13,7 +13,7 @@ import pytest
 
 from undertow.audit import _checkpoint
 from undertow.audit.runner import run_chunks
-from undertow.audit.subjects import AuditError
+from undertow.errors import AuditError
 
 
 def tally(seed, index):

@@ -7,20 +7,18 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim, audit_local
+from undertow.audit.outputs import read_outputs, shortened
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subjects import (
-    AuditError,
     MechanismSubject,
     ProtocolSubject,
     Subject,
     draws_apart,
     is_seeded,
     read_inputs,
-    read_outputs,
-    shortened,
 )
-from undertow.errors import MismatchError, UndertowError
+from undertow.errors import AuditError, MismatchError, UndertowError
 from undertow.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -62,9 +60,26 @@ def test_outputs_become_one_array(raw, kind, shape):
     assert (outputs.dtype.kind, outputs.shape) == (kind, shape)
 
 
+class Sour:
+    """Equal hashes, and an error where two are compared."""
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        raise ZeroDivisionError
+
+
+class Unhashed:
+    def __hash__(self):
+        raise ZeroDivisionError
+
+
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
+        ([Sour(), Sour()], "can be compared, got Sour that raises ZeroDivisionError"),
+        ([Unhashed()], "hashable outputs or vectors of numbers, got Unhashed"),
         ([1, None], "a value every time, got None"),
         ([1.0, float("nan")], "numbers, got nan"),
         (np.array([np.nan]), "numbers, got nan"),
@@ -79,7 +94,7 @@ def test_outputs_become_one_array(raw, kind, shape):
         (np.zeros((2, 2, 2)), r"got arrays of shape \(2, 2\); flatten"),
         ([[1], [1, 2]], "vectors of one length, got 1 and 2"),
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_bad_outputs_are_named(raw, said):
     with pytest.raises(AuditError, match=said):

@@ -13,9 +13,8 @@ from undertow.audit._moments import Moments, score_counts
 from undertow.audit._threat_audit import is_plain_threat
 from undertow.audit._threat_trials import ThreatScorer
 from undertow.audit._trials import Source
-from undertow.audit.subjects import AuditError
 from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
-from undertow.errors import AssumptionError, MismatchError
+from undertow.errors import AssumptionError, AuditError, MismatchError
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     OptimizedHashing,
