@@ -133,12 +133,13 @@ def show(address: Address, json_output: JsonOutput = False) -> None:
             return
         states = found.states()
         _print_terms(found)
+        charges, head = sum(states.values()), found.head
         typer.echo(
-            f"{sum(states.values())} charges: {states['done']} with their output, "
+            f"{charges} charge{'s' * (charges != 1)}: {states['done']} with output, "
             f"{states['charged']} waiting for it, {states['spoiled']} closed without."
         )
-        head = found.head
-        typer.echo(f"{head.count} entries; the head to keep elsewhere is {head.hash}.")
+        entries = "entry" if head.count == 1 else "entries"
+        typer.echo(f"{head.count} {entries}; the head to keep elsewhere: {head.hash}.")
 
 
 @ledger.command("remaining")

@@ -170,7 +170,9 @@ def _below_limits(
     shared = None if order.distinct else _shared(places, groups, source)
     if shared is not None:
         alone = places.anti_join(shared, [*groups, _PLACE])
-        places = alone.union(_copies(shared, groups, order), distinct=False)
+        # What was held has the engine's own types, which Ibis may name otherwise.
+        copies = _copies(shared, groups, order).cast(places.schema())
+        places = alone.union(copies, distinct=False)
     limits = source.kept(_limits(places, most))
     joined = placed.left_join(limits, groups)
     if shared is None:

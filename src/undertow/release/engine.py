@@ -17,6 +17,7 @@ from undertow.release.document_errors import nearest
 from undertow.release.engine_sql import (
     enclosed,
     epoch_us,
+    held_whole,
     midnight,
     moment,
     naive_utc,
@@ -38,6 +39,7 @@ _LAST = 253_402_300_799_999_999  # the end of the year 9999
 _OURS = "undertow_"
 _WINDOW = "undertow_window"
 _KEY_BYTES = 16
+_NANOSECONDS = 9  # decimal places of a second
 
 
 def run_jobs(
@@ -167,6 +169,9 @@ class _Run:
         used = sorted(self._used())
         for name in used:
             self._check_present(name)
+        decimals = [name for name in used if table[name].type().is_decimal()]
+        if decimals:
+            table = table.mutate(**{n: held_whole(table[n], backend) for n in decimals})
         table = self._part(table)
         if backend == "duckdb" and self._bounds and not self.source.stored:
             # Bounding reads it several times: all of them must see the same rows.
@@ -185,7 +190,9 @@ class _Run:
         if self.slice is not None:
             table = table.filter(_inside(table[self.slice.column], self.slice))
         if self.bounding.unit is not None:
-            table = table.filter(present(table[self.bounding.unit]))
+            unit = table[self.bounding.unit]
+            _check_unit(self.bounding.unit, unit.type())
+            table = table.filter(present(unit))
         return table
 
     @property
@@ -238,6 +245,16 @@ def _without_derived(names: set[str], derived: Mapping[str, Expression]) -> set[
             seen.add(name)
             left += derived[name].columns if name in derived else ()
     return {name for name in seen if name not in derived}
+
+
+def _check_unit(name: str, kind: Any) -> None:
+    """Refuse units that would be merged: one could then take the place of another."""
+    if kind.is_timestamp() and kind.scale == _NANOSECONDS:
+        raise PlanError(
+            f"source.unit must tell units apart by text, numbers or times in "
+            f"microseconds, got nanoseconds in {name[:60]!r}; cast it to microseconds "
+            "or to text in the table."
+        )
 
 
 def _inside(column: Any, part: Slice) -> Any:

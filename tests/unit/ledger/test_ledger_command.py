@@ -139,7 +139,7 @@ def test_bad_budgets_are_refused_in_one_sentence(words, message):
 
 def test_show_says_what_is_left_and_what_waits(path):
     done = invoke("ledger", "show", path)
-    assert "3 charges: 1 with their output, 1 waiting for it, 1 closed" in done.stdout
+    assert "3 charges: 1 with output, 1 waiting for it, 1 closed" in done.stdout
     assert "5 entries" in done.stdout
     shown = record("show", path)
     assert shown["charges"] == {"charged": 1, "done": 1, "spoiled": 1}

@@ -42,6 +42,28 @@ def test_infinite_times_in_nanoseconds_are_missing(value, tmp_path):
     assert kept_rows("TIMESTAMP_NS", value, tmp_path) == [0]
 
 
+def test_units_in_nanoseconds_are_refused(tmp_path):
+    # Two of one microsecond would be one unit, whose rows take each other's places.
+    with pytest.raises(PlanError, match="got nanoseconds in 'x'; cast it to micro"):
+        kept_rows("TIMESTAMP_NS", "'2026-01-01'", tmp_path, bounding=Bounding("x", 1))
+
+
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "DATE"])
+def test_units_may_be_times(kind, tmp_path):
+    bounding = Bounding("x", 2)
+    assert kept_rows(kind, "'2026-01-01'", tmp_path, bounding=bounding) == [2]
+
+
+@pytest.mark.parametrize(
+    ("value", "rows"), [("9" * 38, 1), ("1" + "0" * 38, 0), ("-17" + "0" * 37, 0)]
+)
+def test_whole_numbers_of_39_digits_are_missing(value, rows, tmp_path):
+    # One row of them must not end the run.
+    assert kept_rows("HUGEINT", value, tmp_path) == [rows]
+    folder, bounding = tmp_path / "unit", Bounding("x", 1)
+    assert kept_rows("HUGEINT", value, folder, bounding=bounding) == [rows]
+
+
 @pytest.mark.parametrize("value", ["'nan'", "'infinity'", "'-infinity'", "1e300"])
 def test_numbers_that_are_none_are_bounded_like_all_others(value, tmp_path):
     job = Job("c", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(5)),)))
