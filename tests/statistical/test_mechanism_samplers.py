@@ -149,7 +149,9 @@ def test_a_choice_has_its_epsilon_and_no_other(source, name):
     size = 4_000
     draw = choice(name, 2).sample([scores] * size, source=source())
     counts = np.bincount(draw.values.astype(int), minlength=4)
-    for factor, accept in FACTORS:
+    # Further off than above: these are slow to draw, and 4000 tell 0.8 from 1 only in
+    # 99.5 of a hundred runs, but 0.7 in all but one of a thousand million.
+    for factor, accept in (("1", True), ("0.7", False), ("1.4", False)):
         law = choice(name, 2 * Fraction(factor)).pmf(scores)
         assert (chi_square(counts, law) > FALSE_ALARM) == accept
 
