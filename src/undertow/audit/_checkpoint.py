@@ -166,6 +166,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _replace(path: Path, text: str) -> None:
+    try:
+        _write_whole(path, text)
+    except OSError as error:
+        raise AuditError(
+            f"checkpoint must be a file that can be written, got {path}: "
+            f"{error.strerror or error}."
+        ) from None
+
+
+def _write_whole(path: Path, text: str) -> None:
     # Made with mode 0600.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

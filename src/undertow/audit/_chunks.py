@@ -74,6 +74,11 @@ class _Part:
         """What is run, for messages."""
         return getattr(self.trials, "source", None)
 
+    @property
+    def fresh(self) -> Any:
+        """What remembers the batches, if anything does."""
+        return getattr(self.subject, "fresh", None)
+
     def __call__(self, seed: np.random.SeedSequence, index: int) -> Counts:
         """Run part `index`."""
         size = min(self.chunk, self.count - index * self.chunk)

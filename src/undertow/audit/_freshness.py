@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
 
 from undertow.audit.events import output_labels
 from undertow.errors import AuditError
 
-__all__ = ["Freshness", "order_entropy", "probe"]
+__all__ = ["Freshness", "Mark", "check_apart", "clumping", "order_entropy", "probe"]
 
 Draw = Callable[[int, int, np.random.Generator], NDArray[Any]]
 """From an input, a size and a generator to outputs."""
+
+Mark = tuple[int, bytes]
+"""An input, and a digest of how a batch of it began."""
 
 # Two independent batches agree so well with probability at most exp(-60), hence any
 # two of a million with probability below 1e-13.
 _REPETITION = 60.0
 _LONGEST = 2048
+# Runs in a row that are looked at for noise they share: of a batch, of all together,
+# and of how many inputs.
+_HEAD, _IN_A_ROW, _HEADED = 256, 4096, 16
 # Digests that are kept.
 _KEPT = 200_000
 # Runs of each of two batches at the start; 256 coins are beyond chance. The other
@@ -46,6 +55,49 @@ def order_entropy(outputs: Any) -> float:
     return float(-(counts * np.log(counts / max(1, counts.sum()))).sum())
 
 
+def clumping(outputs: Any) -> float:
+    r"""Return how far beyond chance equal outputs stand side by side, in nats.
+
+    Notes
+    -----
+    If runs are independent and of one law, all orders of the same outputs are equally
+    likely: :math:`m! / \prod n_i!` of them for m outputs, d of them different. At most
+    :math:`d (d-1)^{s-1} \binom{m-1}{s-1}` have s stretches of equal outputs: s - 1
+    places where a stretch ends, and what each one holds. So r stretches or fewer
+    have at most the probability :math:`e^{-c}`, with c what is returned: the log of the
+    first number less that of the sum of the others up to r.
+
+    Examples
+    --------
+    >>> noise = np.repeat([0.3, -1.2], 256)  # one draw for each batch of two
+    >>> clumping(noise) > 300, clumping(np.random.default_rng(1).permutation(noise)) > 0
+    (True, False)
+    """
+    keys = outputs if isinstance(outputs, list) else _keys(outputs)
+    counts = np.array(list(Counter(keys).values()), dtype=np.float64)
+    m, d = len(keys), len(counts)
+    if d < 2:
+        return 0.0
+    stretches = 1 + sum(a != b for a, b in itertools.pairwise(keys))
+    s = np.arange(1, stretches + 1, dtype=np.float64)
+    places = gammaln(m) - gammaln(s) - gammaln(m - s + 1)
+    few = logsumexp(places + np.log(d) + (s - 1) * np.log(d - 1))
+    return float(gammaln(m + 1) - gammaln(counts + 1).sum() - few)
+
+
+def check_apart(outputs: Any, *, name: str) -> None:
+    """Refuse runs of one input in a row that share their noise.
+
+    Such are those of a function that draws once for a whole array, of a program that
+    seeds itself for each line with a clock in seconds, or of one that keeps answers.
+    """
+    if clumping(outputs[:_IN_A_ROW]) > _REPETITION:
+        raise AuditError(
+            f"{name} must draw anew for every run, got stretches of equal outputs "
+            "beyond chance; give each run noise of its own."
+        )
+
+
 class Freshness:
     """Remembers how the batches of each input began, and refuses a repetition.
 
@@ -58,30 +110,63 @@ class Freshness:
     -----
     Compared are the first 2048, 1024, ... outputs, as far as their order is beyond
     chance. A program that seeds itself with a constant, or with a clock that has not
-    moved on, is found; other dependence is not.
+    moved on, is found, and one that draws once for many runs; other dependence is not.
+    What workers find is handed to the process that started them: `drain` there,
+    `admit` here.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._seen: set[tuple[int, bytes]] = set()
+    def __init__(self, name: str, *, remote: bool = False) -> None:
+        self.name, self._remote = name, remote
+        self._seen: set[Mark] = set()
+        self._new: list[Mark] = []
+        self._heads: dict[int, list[int]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy for a worker starts empty, and keeps what it is to hand over.
+        return functools.partial(Freshness, remote=True), (self.name,)
 
     def check(self, given: int, outputs: NDArray[Any]) -> None:
         """Remember a batch of one input, or raise if it has been there before."""
-        marks = {(given, mark) for mark in _beginnings(outputs)}
-        if marks & self._seen:
+        marks = [(given, mark) for mark in _beginnings(outputs)]
+        self.admit(marks)
+        if self._remote:
+            self._new += marks
+        self._check_heads(given, outputs)
+
+    def _check_heads(self, given: int, outputs: NDArray[Any]) -> None:
+        """Refuse batches that are each of one draw, by the first runs of them."""
+        if given not in self._heads and len(self._heads) == _HEADED:
+            return
+        heads = self._heads.setdefault(given, [])
+        if len(heads) < _IN_A_ROW:
+            # By value, whatever the type or width of the array in which a batch came.
+            plain = outputs.dtype.kind in "biufUS"
+            heads += map(hash, (output_labels if plain else _keys)(outputs[:_HEAD]))
+            check_apart(heads, name=self.name)
+
+    def drain(self) -> list[Mark]:
+        """Return the marks of the batches since the last call."""
+        found, self._new = self._new, []
+        return found
+
+    def admit(self, marks: Iterable[Mark]) -> None:
+        """Remember marks, or raise if one of them has been there before."""
+        found = set(marks)
+        if found & self._seen:
             raise AuditError(
                 f"{self.name} must draw anew in every batch, got the same outputs in "
                 "the same order; do not seed it with a constant or with the time."
             )
         if len(self._seen) < _KEPT:
-            self._seen |= marks
+            self._seen |= found
 
 
 def probe(draw: Draw, given: int, *, trials: int, name: str) -> None:
     """Draw two batches of equal size and refuse a subject that repeats the first.
 
     They have seeds of their own and enter no count. A program with a constant seed may
-    draw otherwise in batches of other sizes; of one size it repeats itself exactly.
+    draw otherwise in batches of other sizes; of one size it repeats itself exactly. One
+    that draws once for a whole batch shows by both together.
     """
     guard = Freshness(name)
     for word in range(2):

@@ -12,7 +12,7 @@ import numpy as np
 
 from undertow import _version
 
-__all__ = ["subject_identity"]
+__all__ = ["code_words", "subject_identity"]
 
 
 def subject_identity(subject: Any) -> str:
@@ -36,7 +36,7 @@ def subject_identity(subject: Any) -> str:
         str(getattr(subject, "version", "")),
         [_told(value) for value in getattr(subject, "inputs", ())],
         list(getattr(subject, "command", ())),
-        _code_words(getattr(subject, "function", None)),
+        code_words(getattr(subject, "function", None)),
     ]
     return json.dumps(parts)
 
@@ -48,11 +48,11 @@ def _told(value: Any) -> str:
     return f"{value.dtype.str} {value.shape} {held}"
 
 
-def _code_words(function: Any) -> list[str]:
+def code_words(function: Any) -> list[str]:
     """Return where a function comes from and what it does; nothing for other things."""
     if isinstance(function, functools.partial):
         fixed = [*function.args, *sorted(function.keywords.items())]
-        return [*_code_words(function.func), *map(repr, fixed)]
+        return [*code_words(function.func), *map(repr, fixed)]
     code = getattr(function, "__code__", None)
     if not isinstance(code, CodeType):
         return []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["lowest_bit", "residue"]
+__all__ = ["lowest_bit", "negative_zeros", "residue"]
 
 Floats = NDArray[np.float64]
 
@@ -16,10 +16,11 @@ _NO_BIT = 1100.0
 
 
 def lowest_bit(outputs: Any) -> Floats:
-    r"""Return the exponent of the lowest set bit of each float.
+    r"""Return the exponent of the lowest set bit of each number.
 
     For :math:`y = m 2^e` with m odd this is e; it is 1100 for zero and infinity.
-    Noise added in floating-point arithmetic leaves traces of the true answer there.
+    Noise added in floating-point arithmetic leaves traces of the true answer there; of
+    whole numbers it tells which are odd.
 
     Notes
     -----
@@ -38,13 +39,36 @@ def lowest_bit(outputs: Any) -> Floats:
     --------
     >>> lowest_bit([1.0, 0.75, 6.0])
     array([ 0., -2.,  1.])
+    >>> lowest_bit(np.array([2**60 + 1, -6]))
+    array([0., 1.])
     """
+    if np.asarray(outputs).dtype.kind in "iu":
+        bits = np.asarray(outputs).astype(np.uint64)  # all of them, beyond 2^53 too
+        alone = (bits & (~bits + np.uint64(1))).astype(np.float64)
+        return np.where(bits == 0, _NO_BIT, np.log2(np.where(bits == 0, 1.0, alone)))
     values = np.asarray(outputs, dtype=np.float64)
     mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
     digits = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
     lowest = np.where(digits == 0, 1, digits & -digits)
     place = np.log2(lowest.astype(np.float64)) + exponent - 53
     return np.where(digits == 0, _NO_BIT, place)
+
+
+def negative_zeros(outputs: Any) -> Floats:
+    """Return how many zeros with a negative sign each output has.
+
+    They equal other zeros, and are printed otherwise.
+
+    Examples
+    --------
+    >>> negative_zeros([0.0, -0.0, -1.0])
+    array([0., 1., 0.])
+    """
+    values = np.asarray(outputs)
+    if values.dtype.kind != "f":
+        return np.zeros(len(values))
+    found = np.signbit(values) & (values == 0.0)
+    return np.asarray(found.reshape(len(values), -1).sum(axis=1), dtype=np.float64)
 
 
 def residue(outputs: Any, *, bits: int) -> Floats:

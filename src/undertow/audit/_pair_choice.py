@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_index
 from undertow.audit._checkpoint import Place
 from undertow.audit._freshness import probe
-from undertow.audit._identity import subject_identity
+from undertow.audit._identity import code_words, subject_identity
 from undertow.audit._pair_chunks import Pair
 from undertow.audit._pair_contest import Contestant, Measure, Outputs
 from undertow.audit._pair_draw import draw_outputs, is_divisible
@@ -179,11 +179,16 @@ def stream_seed(root: int) -> int:
 
 
 def _score_words(score: ScoreChoice) -> list[str]:
-    """Return the names of what is looked at; the event itself is compared later."""
+    """Return the names and the code of what is looked at."""
     if score is None or isinstance(score, str):
         return [str(score)]
-    functions = [score] if callable(score) else list(score)
-    return [getattr(f, "__name__", type(f).__name__) for f in functions]
+    listed = [score] if callable(score) else list(score)
+    named = [f if isinstance(f, str) else _function_name(f) for f in listed]
+    return [*named, *(word for f in listed for word in code_words(f))]
+
+
+def _function_name(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _halves(run: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

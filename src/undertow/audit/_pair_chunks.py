@@ -79,10 +79,10 @@ class EventTest:
         self.event, self.sizes = event, sizes
         self.earlier = tuple(part[:BATCH] for part in earlier)
         self._drawer = Drawer(subject)
-        self._fresh = Freshness(subject.name)
+        self.fresh = Freshness(subject.name)
         for given, part in zip(pair, earlier, strict=True):
             for start in range(0, len(part), BATCH):
-                self._fresh.check(given, part[start : start + BATCH])
+                self.fresh.check(given, part[start : start + BATCH])
         self.batch = min(UNIT, BATCH) if self._drawer.divisible else BATCH
         self.chunks = -(-max(sizes) // self.batch)
 
@@ -135,7 +135,7 @@ class EventTest:
                 f"{self.subject.name} must draw anew in every batch, got the same "
                 "outputs in the same order; do not seed it with a constant."
             )
-        self._fresh.check(self.pair[side], outputs)
+        self.fresh.check(self.pair[side], outputs)
         return int(self.event.holds(outputs).sum())
 
 

@@ -109,7 +109,8 @@ def joined(outputs: Sequence[NDArray[Any]], *, name: str) -> NDArray[Any]:
     >>> joined([np.array([1]), np.array([0.5])], name="f")
     array([1. , 0.5])
     """
-    if len({(part.dtype, part.shape[1:]) for part in outputs}) == 1:
+    kinds = {(part.dtype, part.shape[1:]) for part in outputs}
+    if len(kinds) == 1 and not outputs[0].dtype.hasobject:
         return np.concatenate(outputs)
     items = [part.tolist() if part.ndim == 1 else list(part) for part in outputs]
     listed = list(itertools.chain.from_iterable(items))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.audit._low_bits import negative_zeros
 from undertow.audit.events import Score, lowest_bit
 from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import Subject
@@ -21,6 +22,8 @@ ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
 
 # Coordinates of a vector that are tried one by one.
 _COORDINATES = 64
+# Whole numbers that are told one by one.
+_FEW = 64
 # Decimals to which a log ratio is kept, so that equal ratios are equal.
 _DIGITS = 9
 
@@ -52,7 +55,9 @@ def pair_scores(
     -----
     A number is its own score; of a vector up to 64 coordinates are tried, those in
     which the training outputs differ most. That misses what only several coordinates
-    together tell: then ask for ``"learned"``.
+    together tell: then ask for ``"learned"``. Where zeros have a negative sign, which
+    no comparison of numbers shows, their number is a score too; and where most whole
+    numbers occur once, so that they are not compared one by one, their lowest bit.
     """
     natural = [*_natural(*outputs), *_likelihood(subject, pair)]
     if choice is None:
@@ -76,13 +81,20 @@ def pair_scores(
 def _natural(first: NDArray[Any], second: NDArray[Any]) -> list[Score]:
     if first.dtype.kind not in "biuf":
         return []
+    signed = [Score("negative zeros of output", negative_zeros)]
+    if not any(negative_zeros(part).any() for part in (first, second)):
+        signed = []
     if first.ndim == 1:
-        return [Score("output", _as_float)]
+        few = max(_FEW, len(first) // 2)
+        wide = first.dtype.kind in "iu" and len(np.unique(first)) > few
+        parity = [Score("lowest bit of output", lowest_bit)] if wide else []
+        return [Score("output", _as_float), *signed, *parity]
     tried: Sequence[int] = range(first.shape[1])
     if len(tried) > _COORDINATES:
         apart = _apart(_as_float(first), _as_float(second))
         tried = sorted(np.argsort(-apart, kind="stable")[:_COORDINATES].tolist())
-    return [Score(f"coordinate {k} of output", _Coordinate(k)) for k in tried]
+    named = [Score(f"coordinate {k} of output", _Coordinate(k)) for k in tried]
+    return [*named, *signed]
 
 
 def _apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit._checkpoint import UNREADABLE, Section
+from undertow.audit._freshness import check_apart
 from undertow.audit._pair_chunks import BATCH, Pair
 from undertow.audit._pair_draw import (
     Drawer,
@@ -98,6 +99,8 @@ class Training:
                 self._save()
         runs = {given: self._joined(given) for given in wanted}
         _check_kinds(self.subject.name, runs)
+        for run in runs.values():
+            check_apart(run, name=self.subject.name)
         return runs
 
     def choose(self, kept: Kept) -> None:
@@ -171,6 +174,12 @@ def _check_kinds(name: str, runs: Runs) -> None:
         listed = " and ".join(sorted(f"{k} of shape {s}" for k, s in shapes))
         raise AuditError(
             f"{name} must return one type of output, got {listed} on different inputs."
+        )
+    if len({run.dtype.kind in "iu" for run in runs.values()}) > 1:
+        # By value they may be the same, and the type alone would tell the inputs apart.
+        raise AuditError(
+            f"{name} must return one type of output, got whole numbers on one input "
+            "and floats on another; return floats on both."
         )
 
 

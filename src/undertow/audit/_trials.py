@@ -13,7 +13,7 @@ from undertow.audit._copies import check_copies
 from undertow.audit._freshness import Freshness, probe
 from undertow.audit._identity import subject_identity
 from undertow.audit._reading import CELLS, Reader, reader_of
-from undertow.audit.outputs import require_exact
+from undertow.audit.outputs import require_exact, require_unmasked
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
 from undertow.audit.subjects import ProtocolSubject
@@ -43,7 +43,7 @@ class Source:
         if isinstance(subject, ProtocolSubject):
             subject = subject.protocol  # draws for all values at once
         self.subject, self.reader_given = subject, reader
-        self._fresh = Freshness(self.name)
+        self.fresh = Freshness(self.name)
         self.grouped = hasattr(subject, "inputs")
         labels = subject.inputs if self.grouped else None
         size = subject.categories if labels is None else len(labels)
@@ -115,13 +115,15 @@ class Source:
     def _part(self, value: int, count: int, *, rng: np.random.Generator) -> Any:
         """Run the subject on one value; refuse reports that were there before."""
         outputs = self._checked(value, count, rng)
-        self._fresh.check(value, outputs)
+        self.fresh.check(value, outputs)
         return outputs
 
     def _checked(self, value: int, count: int, rng: np.random.Generator) -> Any:
-        return self._counted(self.subject.sample(value, count, rng=rng), count)
+        drawn = self._counted(self.subject.sample(value, count, rng=rng), count)
+        return drawn.copy()  # the next value may be written over it
 
     def _counted(self, drawn: Any, count: int) -> Any:
+        require_unmasked(drawn, self.name)
         outputs = np.asarray(drawn)
         if outputs.ndim == 0 or len(outputs) != count:
             raise MismatchError(

@@ -18,6 +18,7 @@ from undertow._validate import (
 )
 from undertow.audit._chunks import Campaign
 from undertow.audit._trials import FixedTrials, Source
+from undertow.audit.recorded import in_random_order
 from undertow.privacy.result import _Shown
 from undertow.risk.intervals import clopper_pearson
 
@@ -149,15 +150,14 @@ def ldp_auditor(
     >>> 1.7 < found.epsilon < 2.1
     True
     """
-    source, n = Source(subject, reader), check_count(trials, "trials")
+    root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
+    source = Source(in_random_order(subject, root), reader)
     m = source.categories
     pair = (0, m - 1) if values is None else values
     first, second = (check_index(value, "values", size=m) for value in pair)
     if first == second:
         raise ValueError(f"values must differ, got {first} twice.")
-    campaign = Campaign(
-        check_count(seed, "seed", minimum=0), check_count(chunk, "chunk")
-    )
+    campaign = Campaign(root, check_count(chunk, "chunk"))
     hits = [
         int(
             campaign.run(

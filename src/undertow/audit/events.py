@@ -8,7 +8,7 @@ it was made from is not chosen. Nothing here certifies anything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from undertow.audit._low_bits import lowest_bit, residue
+from undertow.audit._proposals import proposed_labels, proposed_spans
 from undertow.audit.claim import Parameter
 from undertow.audit.outputs import shortened
 from undertow.errors import AuditError
@@ -36,10 +37,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Different outputs that are looked at one by one, and cut points of a score.
-_LABELS = 1024
-_CUTS = 128
-_ENDS = 32
+# Outputs that are named in the words of an event.
 _NAMED = 6
 
 
@@ -60,7 +58,16 @@ class Score:
 
     def __call__(self, outputs: Any) -> Floats:
         """Return the score of each output."""
-        scores = np.asarray(self.function(outputs), dtype=np.float64)
+        try:
+            scores = np.asarray(self.function(outputs), dtype=np.float64)
+        except AuditError:
+            raise
+        except Exception as fault:  # any code, on outputs of any type
+            raise AuditError(
+                f"score must give a number for every output, got "
+                f"{type(fault).__name__} from {self.words!r}; return outputs of one "
+                "type, or give another score."
+            ) from fault
         if scores.shape != (len(outputs),) or np.isnan(scores).any():
             raise AuditError(
                 f"score must give one number for each of {len(outputs)} outputs, got "
@@ -218,11 +225,12 @@ def best_event(
 
     Notes
     -----
-    Outputs that occur at least twice, at most 1,024 of them, are tried one by one and
-    as unions in the order of their estimated ratio; among them are the outputs that
-    only one input has. For each score: 128 thresholds from both sides and the
-    intervals between 32 of them, the range of the second input included. Ties go to
-    the event tried first.
+    Outputs that occur at least twice, the 1,024 commonest and as many in which the
+    inputs differ most, are tried one by one and as unions in the order of their
+    estimated ratio. For each score: 128 thresholds from both sides, the intervals
+    between 32 of them, the range of the second input included, and up to four narrower
+    intervals in which the first input outweighs the second. Ties go to the event tried
+    first.
 
     Examples
     --------
@@ -264,9 +272,8 @@ _Family = tuple[Any, Any, Callable[[int], LabelEvent | ScoreEvent]]
 def _label_family(proposal: tuple[Any, Any], selection: tuple[Any, Any]) -> _Family:
     """Count single outputs, and unions of those of largest ratio."""
     seen, other = (Counter(output_labels(part)) for part in proposal)
-    pooled = [item for item in (seen + other).most_common(_LABELS) if item[1] > 1]
     order = sorted(
-        (label for label, _ in pooled),
+        proposed_labels(seen, other),
         key=lambda label: ((seen[label] + 0.5) / (other[label] + 0.5), seen[label]),
         reverse=True,
     )
@@ -292,8 +299,7 @@ def _score_family(
 ) -> _Family:
     """Count half-lines from both sides, and intervals."""
     first, second = (np.sort(score(part)) for part in proposal)
-    cuts = _cuts(np.sort(np.concatenate([first, second])), second)
-    spans = list(_spans(cuts))
+    spans = proposed_spans(first, second)
     low, high = np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
     hits = []
     for part in selection:
@@ -301,20 +307,3 @@ def _score_family(
         upto = np.searchsorted(values, high, side="right")
         hits.append(upto - np.searchsorted(values, low, side="left"))
     return hits[0], hits[1], lambda number: ScoreEvent(score, *spans[number])
-
-
-def _cuts(pooled: Floats, second: Floats) -> Floats:
-    """Return sample quantiles, and the points just outside the second input's range."""
-    places = np.linspace(0, len(pooled) - 1, _CUTS).round().astype(int)
-    outside = np.nextafter(second[[0, -1]], [-np.inf, np.inf])
-    return np.unique(np.concatenate([pooled[places], outside]))
-
-
-def _spans(cuts: Floats) -> Iterator[tuple[float, float]]:
-    for cut in cuts.tolist():
-        yield cut, np.inf
-        yield -np.inf, cut
-    ends = cuts[np.unique(np.linspace(0, len(cuts) - 1, _ENDS).round().astype(int))]
-    for number, low in enumerate(ends.tolist()):
-        for high in ends[number:].tolist():
-            yield low, high

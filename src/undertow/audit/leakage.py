@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from undertow._numeric import nudge_down
 from undertow._validate import check_count, check_probability
+from undertow.audit._freshness import probe
 from undertow.audit._pair_outcome import runs_needed
 from undertow.audit.certify import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.outputs import shortened
+from undertow.audit.outputs import require_unmasked, shortened
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.correlation.empirical import BlackBox, Trial, verify_claim
 from undertow.correlation.model import Model
@@ -78,7 +79,8 @@ def audit_leakage(
     ------
     AuditError
         If the claim is not pure or about adding a record, if so few samples cannot
-        refute it, or if the program raises or returns nan.
+        refute it, or if the program raises, returns nan or anything but one number a
+        row, repeats its batches or draws once for all rows.
 
     Notes
     -----
@@ -100,9 +102,11 @@ def audit_leakage(
     level = check_probability(confidence, "confidence", open_interval=True)
     root = check_count(seed, "seed", minimum=0)
     ceiling = _ceiling(claim, runs, level)
+    checked = _Checked(mechanism, name)
+    _check_fresh(model, checked, runs)
     verdict = verify_claim(
         model,
-        _Checked(mechanism, name),
+        checked,
         claim.level,
         samples=runs,
         trials=attackers,
@@ -128,15 +132,32 @@ class _Checked:
 
     def __call__(self, rows: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         try:
-            outputs = np.asarray(self.mechanism(rows, rng))
+            raw = self.mechanism(rows, rng)
+            outputs = np.array(raw)  # a copy, as the next run may be written over it
         except (Exception, SystemExit) as error:
             raise AuditError(
                 f"{self.name} must not raise, got {type(error).__name__}: "
                 f"{shortened(str(error))}."
             ) from error
+        require_unmasked(raw, self.name)
+        if outputs.shape != (len(rows),):
+            raise AuditError(
+                f"{self.name} must return one number for each of {len(rows)} "
+                f"databases, got an array of shape {outputs.shape}."
+            )
         if outputs.dtype.kind == "f" and np.isnan(outputs).any():
             raise AuditError(f"{self.name} must return numbers, got nan.")
         return outputs
+
+
+def _check_fresh(model: Model, checked: _Checked, runs: int) -> None:
+    """Refuse a program that repeats its batches, or draws once for all databases."""
+    one = model.sample_given({}, 1, rng=np.random.default_rng(0))
+
+    def draw(given: int, size: int, rng: np.random.Generator) -> NDArray[Any]:
+        return checked(np.repeat(one, size, axis=0), rng)
+
+    probe(draw, 0, trials=runs, name=checked.name)
 
 
 def _ceiling(claim: Claim, runs: int, confidence: float) -> float:

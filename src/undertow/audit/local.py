@@ -21,6 +21,7 @@ from undertow.audit._trials import Source, UniformTrials
 from undertow.audit.baseline import ldp_auditor
 from undertow.audit.certify import trials_needed
 from undertow.audit.claim import Claim
+from undertow.audit.recorded import in_random_order
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress
 from undertow.audit.sequential import SequentialTest
@@ -111,11 +112,12 @@ def audit_local(
     >>> result.verdict, 0.95 < result.epsilon_certified < 1
     ('violated', True)
     """
-    source, n = Source(subject, reader), check_count(trials, "trials")
+    root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
+    source = Source(in_random_order(subject, root), reader)
     level = check_probability(confidence, "confidence", open_interval=True)
     hands = check_count(workers, "workers")
     source.check_copies(workers=hands, checkpoint=checkpoint)
-    size, root = _chunk_size(source, chunk), check_count(seed, "seed", minimum=0)
+    size = _chunk_size(source, chunk)
     campaign = Campaign(root, size, hands, checkpoint, progress)
     plain = threat is None or is_plain_threat(check_threat(threat, source))
     if threat is None or plain:
@@ -191,9 +193,10 @@ def audit_until_refuted(
     >>> result.verdict, result.trials < 20_000
     ('violated', True)
     """
-    source, n = Source(subject, reader), check_count(trials, "trials")
+    root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
+    source = Source(in_random_order(subject, root), reader)
     level = check_probability(confidence, "confidence", open_interval=True)
-    root, size = check_count(seed, "seed", minimum=0), _chunk_size(source, chunk)
+    size = _chunk_size(source, chunk)
     campaign = Campaign(root, size if chunk is not None else min(size, n // 100 + 1))
     needed = SequentialTest(claim, source.categories, level).trials_needed()
     few = _pilot_share(claim, source.categories, trials=n, needed=needed)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from undertow.errors import AuditError
 
-__all__ = ["read_outputs", "require_exact", "shortened"]
+__all__ = ["read_outputs", "require_exact", "require_unmasked", "shortened"]
 
 Outputs = NDArray[Any]
 
@@ -67,8 +67,10 @@ def read_outputs(raw: Any, size: int, *, name: str) -> Outputs:
         raise AuditError(
             f"{name} must return one output for each of {size} runs, got {len(raw)}."
         )
+    require_unmasked(raw, name)
     whole = isinstance(raw, np.ndarray) and raw.dtype.kind in "biufV"
-    array = raw if whole else _gather(list(raw), name)
+    # A copy, as a subject may fill one array again and again.
+    array = np.array(raw) if whole else _gather(list(raw), name)
     if array.dtype.kind == "f" and np.isnan(array).any():
         raise AuditError(f"{name} must return numbers, got nan.")
     if array.ndim > 2:
@@ -77,6 +79,19 @@ def read_outputs(raw: Any, size: int, *, name: str) -> Outputs:
             f"{array.shape[1:]}; flatten them."
         )
     return np.asarray(array)
+
+
+def require_unmasked(raw: Any, name: str) -> None:
+    """Refuse an array in which outputs are withheld: what is below them was not sent.
+
+    Examples
+    --------
+    >>> require_unmasked(np.ma.array([1.0, 2.0], mask=[True, False]), "f")
+    Traceback (most recent call last):
+    undertow.errors.AuditError: f must return a value every time, got a masked one.
+    """
+    if isinstance(raw, np.ma.MaskedArray) and np.ma.is_masked(raw):
+        raise AuditError(f"{name} must return a value every time, got a masked one.")
 
 
 def _gather(items: list[Any], name: str) -> Outputs:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, SupportsIndex
 
-import numpy as np
-
 from undertow._validate import check_count, check_probability
 from undertow.audit._checkpoint import places
 from undertow.audit._copies import check_copies
@@ -29,7 +27,7 @@ from undertow.audit._pair_outcome import (
 )
 from undertow.audit._pair_scores import ScoreChoice
 from undertow.audit.claim import Claim
-from undertow.audit.recorded import RecordedSubject
+from undertow.audit.recorded import RecordedSubject, in_random_order
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress, run_chunks
 from undertow.audit.subjects import Subject
@@ -120,8 +118,7 @@ def audit_pair(
     root = check_count(seed, "seed", minimum=0)
     check_copies(subject, workers=workers, checkpoint=checkpoint)
     recorded = isinstance(subject, RecordedSubject)
-    if isinstance(subject, RecordedSubject):
-        subject = subject.shuffled(np.random.default_rng((root, 2)))
+    subject = in_random_order(subject, root)
     chosen = read_pairs(pairs, len(subject.inputs))
     plan = _plan(subject, chosen, trials, claim)
     _require_power(claim, plan, level, chosen, recorded=recorded)

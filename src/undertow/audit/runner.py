@@ -69,7 +69,8 @@ def run_chunks(
         methods ``steps(seed, index, begun)``, which yields a `Step` for each part and
         at last the counts, and ``restored(saved)``, which reads what a step has saved
         (``begun`` is that or None), a checkpoint keeps parts of a chunk as well, if
-        there is one worker.
+        there is one worker. With an attribute ``fresh``, a `Freshness`, batches are
+        refused that another worker has drawn before.
     chunks : int
         How many.
     seed : int
@@ -184,8 +185,14 @@ def _serial(work: Work, root: int, left: range) -> list[Mapping[str, Any]]:
     return [work(_child(root, left[0]), left[0])]
 
 
-def _share(work: Work, root: int, block: range) -> list[Mapping[str, Any]]:
-    return [work(_child(root, index), index) for index in block]
+def _share(work: Any, root: int, block: range) -> list[tuple[Mapping[str, Any], Any]]:
+    """Run some chunks in a worker; return their counts and how their batches began."""
+    fresh = getattr(work, "fresh", None)
+    found = []
+    for index in block:
+        part = work(_child(root, index), index)
+        found.append((part, [] if fresh is None else fresh.drain()))
+    return found
 
 
 class _Workers:
@@ -225,7 +232,11 @@ class _Workers:
             found = pool(call(work, root, share) for share in shares)
         except BrokenProcessPool as error:
             raise self._broken(work, error) from None
-        return [part for parts in found for part in parts]
+        fresh = getattr(work, "fresh", None)
+        for _, marks in (pair for pairs in found for pair in pairs):
+            if fresh is not None:
+                fresh.admit(marks)
+        return [part for pairs in found for part, _ in pairs]
 
     def _broken(self, work: Work, error: Exception) -> AuditError:
         told = str(getattr(getattr(work, "subject", None), "name", "the work"))

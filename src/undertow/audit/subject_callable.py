@@ -124,7 +124,7 @@ class CallableSubject:
         try:
             if self.vectorised:
                 return self.function(_repeat(given, count), *after, **extra)
-            return [self.function(given, *after, **extra) for _ in range(count)]
+            return [_kept(self.function(given, *after, **extra)) for _ in range(count)]
         except (Exception, SystemExit) as error:
             said = shortened(str(error))
             raise AuditError(
@@ -133,12 +133,28 @@ class CallableSubject:
             ) from error
 
 
+def _kept(output: Any) -> Any:
+    """Return an output as it is now: a function may fill one array in every run."""
+    return output.copy() if isinstance(output, np.ndarray | list) else output
+
+
 def _snapshot(given: Any) -> str:
-    """Return what an input holds, if it can be changed; a number cannot."""
+    """Return what an input holds, if it can be changed; a number cannot.
+
+    Tables are looked at as the arrays that they hold, and whatever lists, tuples and
+    dictionaries hold one by one, as their own words leave out the middle.
+    """
     if isinstance(given, np.ndarray) and not given.dtype.hasobject:
         return f"{given.shape} {hashlib.sha256(given.tobytes()).hexdigest()}"
-    changeable = isinstance(given, list | dict | set | bytearray)
-    return repr(given) if changeable else ""
+    if isinstance(given, np.ndarray):
+        return f"{given.shape} {given.tolist()!r}"
+    if hasattr(given, "to_numpy"):
+        return _snapshot(np.asarray(given.to_numpy()))
+    if isinstance(given, dict):
+        given = [part for item in given.items() for part in item]
+    if isinstance(given, list | tuple):
+        return repr([_snapshot(part) or repr(part) for part in given])
+    return repr(given) if isinstance(given, set | bytearray) else ""
 
 
 def _repeat(given: Any, count: int) -> Any:

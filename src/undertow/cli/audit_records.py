@@ -16,7 +16,7 @@ __all__ = ["read_records_file"]
 
 _LARGEST_FIELD = 1 << 20
 # Codes such as 007 and 1_2 are text: as numbers, different ones would be equal.
-_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")  # -0 is a float, as its sign would be lost
 _DECIMAL = re.compile(
     r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:nan|[+-]?inf)"
 )
@@ -90,20 +90,21 @@ def _long_fields() -> Iterator[None]:
 
 
 def _cells(path: Path, row: list[str], places: list[int], line: int) -> list[str]:
-    cells = [row[place].strip() if place < len(row) else "" for place in places]
-    if "" in cells:
+    cells = [row[place] if place < len(row) else "" for place in places]
+    if not all(cell.strip() for cell in cells):
         raise ModelError(
             f"{path} must have an input and an output in every row, got an empty cell "
             f"on line {line}."
         )
-    return cells
+    # Blanks are no part of an input; of an output they may be all that differs.
+    return [cells[0].strip(), cells[1]]
 
 
 def _values(cells: list[str]) -> list[Any]:
     """Return whole numbers, else numbers, else the text itself."""
-    if all(_WHOLE.fullmatch(cell) for cell in cells):
+    if all(_WHOLE.fullmatch(cell.strip()) for cell in cells):
         return [int(cell) for cell in cells]
-    if all(_DECIMAL.fullmatch(cell) for cell in cells):
+    if all(_DECIMAL.fullmatch(cell.strip()) for cell in cells):
         return [float(cell) for cell in cells]
     return cells
 

@@ -10,12 +10,18 @@ from pathlib import Path
 import typer
 
 from undertow.cli.audit_inputs import check_place, check_size, read_report_path
-from undertow.cli.audit_results import Job, conduct, job_record, write_report
+from undertow.cli.audit_results import (
+    Conducted,
+    Job,
+    conduct,
+    job_record,
+    write_report,
+)
 from undertow.cli.audit_tables import print_audit
 from undertow.cli.audit_words import in_option_words, shown_command
 from undertow.cli.json_values import library_input
 from undertow.cli.output import EXIT_REFUSED, complain, guarded, print_json
-from undertow.errors import AssumptionError, ModelError
+from undertow.errors import AssumptionError, ModelError, UndertowError
 from undertow.report import verdict_sentence
 
 __all__ = ["Run", "audit_guarded", "carry_out", "with_baseline"]
@@ -60,8 +66,7 @@ def with_baseline(job: Job, wanted: bool | None) -> Job:
 def carry_out(job: Job, run: Run) -> None:
     """Run an audit and say what came out; exit with 3 if the claim is refuted."""
     check_size(trials=run.trials, workers=run.workers)
-    path = read_report_path(run.report)
-    check_place(run.checkpoint, "checkpoint")
+    path = _read_places(run)
     _check_early(job, run)
     trials = run.trials
     if trials is None:
@@ -77,17 +82,41 @@ def carry_out(job: Job, run: Run) -> None:
         command=shown_command(run.context),
     )
     found = conduct(full)
-    if path is not None:
-        write_report(path, found)
-    if run.json_output:
-        print_json(job_record(found, report=path))
-    else:
-        print_audit(
-            found.result, title=job.about, threat=job.attacker, notes=found.notes
-        )
+    fault = None if path is None else _report_fault(path, found)
+    _show(found, report=None if fault else path, json_output=run.json_output)
+    if fault is not None:
+        raise fault
     if found.result.violated:
         complain(verdict_sentence(found.result))
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _report_fault(path: Path, found: Conducted) -> Exception | None:
+    """Write the report; return why it could not be, as the result is told anyway."""
+    try:
+        write_report(path, found)
+    except (OSError, UndertowError) as fault:
+        return fault
+    return None
+
+
+def _show(found: Conducted, *, report: Path | None, json_output: bool) -> None:
+    if json_output:
+        print_json(job_record(found, report=report))
+        return
+    job = found.job
+    print_audit(found.result, title=job.about, threat=job.attacker, notes=found.notes)
+
+
+def _read_places(run: Run) -> Path | None:
+    """Return where the report goes; refuse places that cannot be meant."""
+    report, checkpoint = read_report_path(run.report), run.checkpoint
+    check_place(checkpoint, "checkpoint")
+    if report and checkpoint and report.resolve() == checkpoint.resolve():
+        raise ModelError(
+            f"--report and --checkpoint must be two files, got {report} for both."
+        )
+    return report
 
 
 def _check_early(job: Job, run: Run) -> None:
