@@ -53,6 +53,7 @@ Address = Annotated[
         help="A file, or postgresql://user@host/name.",
     ),
 ]
+_MOST = 2**63 - 1  # a database counts no further
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -158,9 +159,12 @@ def remaining(address: Address, json_output: JsonOutput = False) -> None:
 @ledger.command("history")
 def history(
     address: Address,
-    after: Annotated[int, typer.Option(min=0, help="Start after this entry.")] = 0,
+    after: Annotated[
+        int, typer.Option(min=0, max=_MOST, help="Start after this entry.")
+    ] = 0,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Print at most so many entries.")
+        int | None,
+        typer.Option(min=1, max=_MOST, help="Print at most so many entries."),
     ] = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -258,6 +262,10 @@ def _write(path: Path, record: dict[str, object]) -> None:
     except FileExistsError:
         raise LedgerError(
             f"output must be a new file, got {path}, which is there."
+        ) from None
+    except OSError as fault:
+        raise LedgerError(
+            f"output must be a file that can be made, got {path}: {fault.strerror}."
         ) from None
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(record, file, ensure_ascii=False, indent=1)

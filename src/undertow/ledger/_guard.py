@@ -20,7 +20,6 @@ __all__ = [
     "checked_stored",
     "left_of",
     "plain",
-    "plain_text",
     "require_key",
     "require_same",
 ]
@@ -68,18 +67,6 @@ def plain(details: Mapping[str, Any] | None) -> dict[str, Any]:
             "value."
         ) from None
     return found
-
-
-def plain_text(value: object, name: str) -> str:
-    """Return a text that can be written as UTF-8."""
-    text = str(value)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"{name} must be a text of whole characters, got half of one."
-        ) from None
-    return text
 
 
 def require_same(entry: Entry, documents: list[dict[str, Any]]) -> None:

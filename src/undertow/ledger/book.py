@@ -127,7 +127,8 @@ class Book:
         """Refuse releases whose units or times are not those of earlier charges.
 
         What times stand for may be left out by releases that see all of them, so that
-        a release of whole units goes with releases of their windows.
+        a release of whole units goes with releases of their windows. As what columns
+        are read may be left out by all: only some tables leave it to the reader.
 
         Parameters
         ----------
@@ -147,8 +148,8 @@ class Book:
         lacks = {name for name in self.frame if name not in frame}
         adds = {name for name in frame if name not in self.frame}
         other = {n for n in {*frame} - adds if frame[n] != self.frame[n]}
-        other |= lacks - (_OF_TIMES if whole else frozenset())
-        other |= adds - (_OF_TIMES if self._whole else frozenset())
+        other |= lacks - _OF_TYPES - (_OF_TIMES if whole else frozenset())
+        other |= adds - _OF_TYPES - (_OF_TIMES if self._whole else frozenset())
         if not other:
             return
         raise MismatchError(
@@ -184,6 +185,8 @@ class Book:
 
 # Names of a frame that say what times are.
 _OF_TIMES = frozenset({"start", "time", "window"})
+# Names that say as what a column is read; earlier versions did not state them.
+_OF_TYPES = frozenset({"type of time", "type of unit"})
 _BROKEN = (
     "the ledger must be as it was written, got a chain that breaks at {at}; run "
     "undertow ledger verify and restore a copy."

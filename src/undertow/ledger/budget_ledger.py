@@ -17,7 +17,6 @@ from undertow.ledger._guard import (
     checked_stored,
     left_of,
     plain,
-    plain_text,
     require_key,
     require_same,
 )
@@ -34,6 +33,7 @@ from undertow.ledger.record import (
     digest,
     instant,
     loss_to_document,
+    plain_text,
 )
 from undertow.ledger.tables import head as head_table
 from undertow.ledger.tables import terms as terms_table
@@ -161,7 +161,8 @@ class BudgetLedger(LedgerReader):
             the unit and the start and length of a window. All charges that state it
             must agree: views of different frames cannot be told apart or put together.
             Where the stream has several times, releases that see all of it may leave
-            out ``time``, ``start`` and ``window``.
+            out ``time``, ``start`` and ``window``; all may leave out ``type of unit``
+            and ``type of time``.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,14 +12,17 @@ from sqlalchemy import (
     func,
     insert,
     select,
+    type_coerce,
     update,
 )
+from sqlalchemy.types import NullType
 
 from undertow.errors import LedgerError
 from undertow.ledger.record import Entry, Head, Kind, instant, read_entry, write_entry
 from undertow.ledger.tables import entries, head, outputs, terms
 
 __all__ = [
+    "CONTENT",
     "Writer",
     "count_kinds",
     "read_entries",
@@ -28,6 +31,7 @@ __all__ = [
     "read_output",
     "read_terms",
     "rows_of",
+    "stored_bytes",
 ]
 
 _CHUNK = 2000
@@ -38,6 +42,8 @@ _LOCK = _HEAD.with_for_update()
 _BY_KEY = select(entries.c.body, entries.c.hash).where(
     entries.c.kind.in_(_KINDS), entries.c.key == bindparam("of")
 )
+CONTENT = type_coerce(outputs.c.content, NullType())
+"""A stored output as the driver gives it: an edited one may be of another type."""
 _APPEND = insert(entries).values(
     {name: bindparam(name) for name in ("number", "kind", "key", "body", "hash")}
 )
@@ -48,17 +54,18 @@ _MOVE = update(head).values(
 
 def read_terms(link: Connection) -> tuple[str, str]:
     """Return the text of the terms and the hash kept with it."""
-    row = link.execute(select(terms.c.body, terms.c.hash)).one_or_none()
-    if row is None:
+    text, kept = _only(link.execute(select(terms.c.body, terms.c.hash)).all(), "terms")
+    if not isinstance(text, str):
         raise LedgerError(
-            "a ledger must have its terms, got none; it was edited: restore a copy."
+            "the terms of a ledger must be a text, got none; it was edited: restore a "
+            "copy."
         )
-    return row[0], row[1]
+    return text, kept
 
 
 def read_head(link: Connection) -> Head:
     """Return where the chain ends."""
-    return Head(*_required(link.execute(_HEAD).one_or_none())[:2])
+    return Head(*_only(link.execute(_HEAD).all(), "head")[:2])
 
 
 def read_entries(
@@ -119,9 +126,13 @@ def count_kinds(link: Connection) -> dict[str, int]:
 
 def read_output(link: Connection, charge: int) -> bytes | None:
     """Return the stored bytes of a charge, or None."""
-    query = select(outputs.c.content).where(outputs.c.charge == charge)
-    content = link.execute(query).scalar_one_or_none()
-    return None if content is None else bytes(content)
+    query = select(CONTENT).where(outputs.c.charge == charge)
+    return stored_bytes(link.execute(query).scalar_one_or_none())
+
+
+def stored_bytes(content: object) -> bytes | None:
+    """Return what a row of outputs holds; None if that is no bytes."""
+    return bytes(content) if isinstance(content, bytes | memoryview) else None
 
 
 class Writer:
@@ -136,8 +147,8 @@ class Writer:
     def __init__(self, link: Connection) -> None:
         self._link = link
         # SQLite has locked the file already; elsewhere the head row is the lock.
-        count, kept, self._last = _required(link.execute(_LOCK).one_or_none())
-        self.head = Head(count, kept)
+        count, kept, last = _only(link.execute(_LOCK).all(), "head")
+        self.head, self._last = Head(count, kept), str(last)
 
     def append(self, kind: Kind, key: str, content: Mapping[str, Any]) -> Entry:
         """Add one entry and move the head."""
@@ -166,9 +177,11 @@ class Writer:
         self._link.execute(insert(outputs), {"charge": charge, "content": content})
 
 
-def _required(row: Any) -> tuple[Any, ...]:
-    if row is None:
+def _only(rows: Sequence[Any], what: str) -> tuple[Any, ...]:
+    """Return the one row there is of terms or of the head."""
+    if len(rows) != 1:
+        got = "more than one" if rows else "none"
         raise LedgerError(
-            "a ledger must have its head, got none; it was edited: restore a copy."
+            f"a ledger must have its {what}, got {got}; it was edited: restore a copy."
         )
-    return tuple(row)
+    return tuple(rows[0])

@@ -8,15 +8,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from weakref import WeakSet
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from undertow.errors import LedgerError, UndertowError
-from undertow.ledger.still import is_still, sqlite_uri, stamp_of
+from undertow.ledger.engines import FILES, reading_engine, writing_engine
+from undertow.ledger.still import files_of, is_still, stamp_of
 
 __all__ = ["Place", "place_of"]
 
@@ -34,13 +34,20 @@ _REASONS = {
     "is locked": ("is busy with another writer", "try again"),
     "not a database": ("is no SQLite file", "give the path of a ledger"),
     "malformed": ("is damaged", "restore it from a copy"),
+    "decode": ("is damaged", "restore it from a copy"),
+    "constraint": ("was edited", "run undertow ledger verify"),
+    "duplicate column": ("was edited", "restore it from a copy"),
     "unable to open": ("cannot be opened", "check the path and its rights"),
+    "no such column": ("holds no ledger", "make one with undertow ledger init"),
     "no such table": ("holds no ledger", "make one with undertow ledger init"),
     "already exists": ("was made by somebody else just now", "open it"),
     "does not exist": ("holds no ledger", "make one with undertow ledger init"),
     "append-only": ("is append-only", "add an entry instead"),
     "connection": ("cannot be reached", "check the address and that it runs"),
 }
+
+
+_PLACES: WeakSet[Place] = WeakSet()
 
 
 class Place:
@@ -57,12 +64,14 @@ class Place:
 
     def __init__(self, url: URL, *, read_only: bool = False) -> None:
         self.url, self.read_only = url, read_only
-        self.path = Path(url.database or "") if self.is_file else None
-        self._engine = _engine(url)
+        self.path = Path(url.database or "").absolute() if self.is_file else None
+        wait = _PATIENCE_S
+        self._engine = writing_engine(url, self.path, patience_s=wait)
         if self.path is not None and read_only:
-            self._engine = _reader(self.path)
-            self._still = _reader(self.path, still=True)
+            self._engine = reading_engine(self.path, patience_s=wait)
+            self._still = reading_engine(self.path, still=True, patience_s=wait)
         self._process = os.getpid()
+        _PLACES.add(self)
 
     @property
     def is_file(self) -> bool:
@@ -73,7 +82,7 @@ class Place:
     def name(self) -> str:
         """How messages call it, without a password."""
         if self.path is not None:
-            return str(self.path)
+            return str(Path(self.url.database or ""))
         return self.url.render_as_string(hide_password=True)
 
     def claim(self) -> None:
@@ -128,8 +137,11 @@ class Place:
             before = before if is_still(self.path) else None
         still = before is not None
         try:
-            with self._faults(), self._link(still=still) as link, link.begin():
-                yield link
+            with self._faults(), self._link(still=still) as link:
+                if self.path is None:  # SQLite's readers see one state anyway
+                    link = link.execution_options(isolation_level="REPEATABLE READ")
+                with link.begin():
+                    yield link
         except UndertowError:
             self._require_same(before)
             raise
@@ -155,7 +167,9 @@ class Place:
         with self._faults(), self._link() as link:
             link = link.execution_options(undertow_writes=True)
             with link.begin():
+                self._require_files(link)
                 yield link
+            self._require_files(link)
 
     @contextmanager
     def closed_on_fault(self) -> Iterator[None]:
@@ -178,6 +192,26 @@ class Place:
                 "written to; try again."
             ) from None
 
+    def _require_files(self, link: Connection) -> None:
+        """Refuse to write to a file or a journal that is not in its place any more."""
+        if self.path is None:
+            return
+        names, known = link.info[FILES]
+        found = files_of(*names)
+        whole = (found[3] is None) == (found[6] is None)  # a journal and its index
+        if found == known and found[2] == 1 and whole:
+            return
+        link.invalidate()  # the next transaction opens what is there then
+        if found[2] is not None and found[2] > 1:
+            raise LedgerError(
+                f"{self.name} must be a file of one name, got one of {found[2]}: each "
+                "would have a journal of its own; keep one of them, and copy instead."
+            )
+        raise LedgerError(
+            f"{self.name} must stay in its place while it is open, got another file or "
+            "journal there, or none; see that nobody moves it, and try again."
+        )
+
     def _link(self, *, still: bool = False) -> Connection:
         if os.getpid() != self._process:  # connections do not survive a fork
             self._engine.dispose(close=False)
@@ -193,6 +227,20 @@ class Place:
             raise LedgerError(
                 f"{self.name} must be a ledger that can be used, but it {state}; {way}."
             ) from None
+
+
+def _close_all() -> None:
+    """Close what is open before the process forks.
+
+    SQLite would take the locks of the parent for those of the child, which has none:
+    the parent, once it leaves, removes the journal that the child goes on writing to.
+    """
+    for place in list(_PLACES):
+        place.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_close_all)
 
 
 def _reason(fault: SQLAlchemyError) -> tuple[str, str]:
@@ -250,30 +298,6 @@ def _postgresql(url: URL, *, read_only: bool) -> Place:
         ) from None
 
 
-def _engine(url: URL) -> Engine:
-    if url.get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True)
-    engine = create_engine(url, connect_args={"timeout": _PATIENCE_S})
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _reader(path: Path, *, still: bool = False) -> Engine:
-    """Return an engine that cannot write, and connects anew for each transaction."""
-
-    def connect() -> sqlite3.Connection:
-        where = sqlite_uri(path, still=still)
-        return sqlite3.connect(
-            where, uri=True, timeout=_PATIENCE_S, check_same_thread=False
-        )
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
 def _prepare_file(link: sqlite3.Connection) -> None:
     """Set the journal of a new file; leave every other database as it is."""
     tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master")}
@@ -281,17 +305,3 @@ def _prepare_file(link: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError("this database holds something else")
     if not tables:
         link.execute("PRAGMA journal_mode = WAL")
-
-
-def _prepare(connection: Any, _: Any) -> None:
-    """Take transactions in our own hands; a commit is on the disk when it returns."""
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA synchronous = FULL")
-    cursor.execute("PRAGMA trusted_schema = OFF")
-    cursor.close()
-
-
-def _begin(link: Connection) -> None:
-    writes = link.get_execution_options().get("undertow_writes", False)
-    link.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -95,7 +95,7 @@ class LedgerReader:
     """
 
     def __init__(self, place: Place, terms: Terms, *, start: str) -> None:
-        self._place, self._terms = place, terms
+        self._place, self._terms, self._start = place, terms, start
         self._book = Book(terms, start)
         self._lock = RLock()
 
@@ -150,6 +150,11 @@ class LedgerReader:
     def models(self) -> dict[str, LeakageBudget]:
         """Correlation models by name."""
         return dict(self._terms.models)
+
+    @property
+    def start(self) -> str:
+        """The hash of the terms: copies of a ledger share it, other ledgers do not."""
+        return self._start
 
     @property
     def head(self) -> Head:

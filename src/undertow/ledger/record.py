@@ -23,6 +23,7 @@ __all__ = [
     "instant",
     "loss_from_document",
     "loss_to_document",
+    "plain_text",
     "read_entry",
     "write_entry",
 ]
@@ -112,6 +113,18 @@ def digest(content: str | bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def plain_text(value: object, name: str) -> str:
+    """Return a text that can be written as UTF-8."""
+    text = str(value)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name} must be a text of whole characters, got half of one."
+        ) from None
+    return text
+
+
 def instant(now: datetime) -> str:
     """Return a moment as text that sorts like the moments do."""
     return now.astimezone(UTC).isoformat(timespec="microseconds")
@@ -181,8 +194,10 @@ def read_entry(text: str) -> Entry:
         If the text is no entry.
     """
     try:
+        if not isinstance(text, str):
+            raise TypeError("an entry is a text")
         return _entry(json.loads(text), digest(text))
-    except (KeyError, TypeError, ValueError, RecursionError):
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
         raise LedgerError(
             "an entry must be as the ledger wrote it, got another text; run "
             "undertow ledger verify."

@@ -13,37 +13,63 @@ There are two cases.
   not be safe if the file were written to meanwhile. A writer who comes now writes to a
   journal first, and to the file when the journal is put into it; so the file is
   compared before and after, and what was read from one that changed is thrown away.
+
+Nothing here opens the file itself. A process that closes a file gives up all its locks
+on it, those of its other connections too; the next to leave would then take itself for
+the last one and remove a journal that is still written to.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-__all__ = ["is_still", "sqlite_uri", "stamp_of"]
-
-# Bytes of the header that say that the file has a journal of that kind.
-_KIND = slice(18, 20)
-_WAL = b"\x02\x02"
+__all__ = ["files_of", "is_still", "names_of", "sqlite_uri", "stamp_of"]
 
 
 def is_still(path: Path) -> bool:
     """Tell whether all of a ledger is in its file, with no journal to be seen.
 
-    A file with the other kind of journal is none: its readers write nothing anyway.
+    Neither that which a ledger has nor that of other databases (``-journal``).
     """
+    journals = (names_of(path)[1], f"{os.path.realpath(path)}-journal")
     try:
-        with path.open("rb") as file:
-            if file.read(_KIND.stop)[_KIND] != _WAL:
-                return False
+        return path.is_file() and not any(map(_holds, journals))
     except OSError:
         return False  # the driver will say what is wrong
-    journal = Path(f"{path}-wal")
+
+
+def _holds(journal: str) -> bool:
     try:
-        return journal.stat().st_size == 0
+        return os.stat(journal).st_size > 0
     except FileNotFoundError:
-        return True
-    except OSError:
         return False
+
+
+def names_of(path: Path) -> tuple[str, str, str]:
+    """Return a file, its journal and the index of that, where SQLite has them.
+
+    An alias of the file has no journal of its own.
+    """
+    real = os.path.realpath(path)
+    return str(path), f"{real}-wal", f"{real}-shm"
+
+
+def files_of(*names: str | Path) -> tuple[int | None, ...]:
+    """Return which files some names stand for, and under how many names they are.
+
+    Where a ledger and its journal are not the ones that a connection has opened, what
+    it writes is lost.
+    """
+    found: list[int | None] = []
+    for name in names:
+        try:
+            state = os.stat(name)
+        except OSError:
+            found += [None, None, None]
+        else:
+            found += [state.st_dev, state.st_ino, state.st_nlink]
+    return tuple(found)
 
 
 def stamp_of(path: Path) -> tuple[int, ...] | None:

@@ -12,7 +12,12 @@ from undertow.composition import domain_to_document
 from undertow.composition.document import domain_from_document
 from undertow.composition.document_writer import granularity_to_document
 from undertow.errors import LedgerError
-from undertow.ledger.record import canonical, loss_from_document, loss_to_document
+from undertow.ledger.record import (
+    canonical,
+    loss_from_document,
+    loss_to_document,
+    plain_text,
+)
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Loss, Pure
 from undertow.privacy.result import Calibration
@@ -170,6 +175,7 @@ class Terms:
     def __post_init__(self, agreed: bool) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
             raise ValueError("dataset must be a non-empty text, got another value.")
+        plain_text(self.dataset, "dataset")
         if not self.budgets and not self.models:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in self.budgets.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select
@@ -20,8 +21,10 @@ def schema_of(link: Connection) -> int | None:
     """Return the schema of the database; None where it holds no ledger."""
     if not inspect(link).has_table(version.name):
         return None
-    found = link.execute(select(version.c.version_num)).scalar_one_or_none()
-    return int(found) if found is not None and found.isdecimal() else None
+    match link.execute(select(version.c.version_num)).scalars().all():
+        case [str(found)] if found.isdecimal() and str(int(found)) == found != "0":
+            return int(found)
+    return None
 
 
 def upgrade_schema(link: Connection, *, to: int = LATEST) -> None:
@@ -64,8 +67,8 @@ def migrate(place: Place) -> None:
         with writer.writing() as link:
             found = _require_known(schema_of(link), writer)
             if found < LATEST:
-                _copy(writer, schema=found)
-                upgrade_schema(link)
+                with _copied(writer, schema=found):
+                    upgrade_schema(link)
     finally:
         if writer is not place:
             writer.close()
@@ -85,9 +88,21 @@ def _require_known(found: int | None, place: Place) -> int:
     return found
 
 
-def _copy(place: Place, *, schema: int) -> None:
-    if place.path is None:  # a server has its own backups
-        return
+@contextmanager
+def _copied(place: Place, *, schema: int) -> Iterator[None]:
+    """Keep a copy beside the ledger, unless what is done meanwhile fails."""
+    copy = None if place.path is None else _copy(place, schema=schema)
+    try:
+        yield
+    except BaseException:
+        if copy is not None:  # the ledger is as it was
+            copy.unlink(missing_ok=True)
+        raise
+
+
+def _copy(place: Place, *, schema: int) -> Path:
+    """Return where a copy was made; a server has its own backups."""
+    assert place.path is not None
     target = Path(f"{place.path}.schema{schema}.bak")
     number = 1
     while target.exists():
@@ -106,3 +121,4 @@ def _copy(place: Place, *, schema: int) -> None:
             f"{place.name} must be copied before it is brought to a newer schema, got "
             f"no copy at {target}; make the folder writable."
         ) from None
+    return target

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select
 
 from undertow.errors import LedgerError, UndertowError
 from undertow.ledger.book import Book
-from undertow.ledger.chain import read_head, read_terms, rows_of
+from undertow.ledger.chain import CONTENT, read_head, read_terms, rows_of, stored_bytes
 from undertow.ledger.connection import place_of
 from undertow.ledger.record import (
     Entry,
@@ -20,6 +20,7 @@ from undertow.ledger.record import (
     loss_to_document,
     read_entry,
 )
+from undertow.ledger.schema_check import guard_faults, missing_tables
 from undertow.ledger.tables import entries, outputs
 from undertow.ledger.tables import head as head_table
 from undertow.ledger.terms import Terms
@@ -89,8 +90,13 @@ def faults_of(link: Connection, *, head: str | None = None) -> list[Fault]:
     -----
     Who can rewrite the whole database can write a consistent one; only a hash kept
     elsewhere shows that. Anything less -- an edited, deleted, inserted or reordered
-    row, edited terms, another head or time of it, another output -- is found.
+    row, edited terms, another head or time of it, another output, a table, trigger or
+    index that is not as it was made -- is found.
     """
+    witness = None if head is None else _checked_hash(head)
+    missing = [Fault(None, what) for what in missing_tables(link)]
+    if missing:
+        return missing
     try:
         text, kept = read_terms(link)
         anchor = read_head(link)
@@ -99,9 +105,22 @@ def faults_of(link: Connection, *, head: str | None = None) -> list[Fault]:
     walk = _Walk(text, kept)
     for row in _rows(link):
         walk.step(*row)
-    faults = walk.finish(anchor, head)
+    faults = walk.finish(anchor, witness)
     faults += _output_faults(link, walk.stored)
-    return faults or _time_faults(link, walk, text) + _loss_faults(walk, text)
+    faults = faults or _time_faults(link, walk, text) + _loss_faults(walk, text)
+    # Who edits rows takes the guards away first: the rows say more.
+    return faults or [Fault(None, what) for what in guard_faults(link)]
+
+
+def _checked_hash(head: str) -> str:
+    """Return a hash as the ledger writes it; another text is a mistake, no fault."""
+    found = head.strip().lower()
+    if len(found) != 64 or set(found) - set("0123456789abcdef"):
+        raise LedgerError(
+            "head must be a hash of 64 hexadecimal digits, as undertow ledger show "
+            f"prints it, got {head[:80]!r}."
+        )
+    return found
 
 
 def _rows(link: Connection) -> Iterator[tuple[int, str, str, str, str]]:
@@ -215,11 +234,12 @@ def _created(text: str) -> str | None:
 
 def _output_faults(link: Connection, stored: dict[int, Entry]) -> list[Fault]:
     faults, present = [], set()
-    query = select(outputs.c.charge, outputs.c.content).order_by(outputs.c.charge)
-    for charge, content in rows_of(link, query, at_once=1):
+    query = select(outputs.c.charge, CONTENT).order_by(outputs.c.charge)
+    for charge, raw in rows_of(link, query, at_once=1):
         present.add(charge)
-        entry = stored.get(charge)
-        if entry is None or digest(bytes(content)) != entry.body.get("sha256"):
+        entry, content = stored.get(charge), stored_bytes(raw)
+        written = None if entry is None else entry.body.get("sha256")
+        if content is None or digest(content) != written:
             faults.append(
                 Fault(
                     charge,
@@ -244,12 +264,13 @@ def _loss_faults(walk: _Walk, text: str) -> list[Fault]:
         for entry in walk.charges:
             book.enter(entry)
         after = book.after()
-    except (UndertowError, KeyError, TypeError, ValueError):
+        last = walk.charges[-1]
+        stated = dict(last.body["losses"])
+    except (UndertowError, ArithmeticError, KeyError, TypeError, ValueError):
         return [Fault(None, "the charges must be readable, got one that is not.")]
-    last = walk.charges[-1]
     faults = []
     for limit in terms.limits:
-        if last.body["losses"].get(limit.name) != loss_to_document(after[limit.name]):
+        if stated.get(limit.name) != loss_to_document(after[limit.name]):
             what = (
                 f"the loss at {limit.name} must be the sum of the charges, got another."
             )

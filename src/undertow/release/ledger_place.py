@@ -24,6 +24,7 @@ __all__ = [
     "file_of",
     "frame_of",
     "has_ledger",
+    "is_pattern",
     "ledger_address",
     "open_ledger",
     "require_ledger",
@@ -57,8 +58,8 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     table = document.source.table
     if document.ledger is not None:
         url = document.ledger.url
-        path = url.removeprefix(_SQLITE)
-        return str(document.path(path)) if url != path or "://" not in url else url
+        path = file_of(url)
+        return url if path is None else str(document.path(str(path)))
     if table is None or "://" in table:
         raise PlanError(
             "ledger must be given for a table in memory or on a server, got none; name "
@@ -66,16 +67,36 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
         )
     # Aliases of one file find one ledger.
     file = document.path(table.partition("#")[0])
-    while any(mark in file.name for mark in "*?["):  # a pattern: its folder
+    while is_pattern(file):  # then its folder
         file = file.parent
     return str(file.resolve().with_suffix(".ledger"))
 
 
+def is_pattern(file: Path) -> bool:
+    """Tell whether a name stands for several files."""
+    return any(mark in file.name for mark in "*?[")
+
+
 def file_of(address: str) -> Path | None:
-    """Return the file of an address; None for that of a server."""
-    if "://" in address and not address.startswith(_SQLITE):
+    """Return the file of an address, as ledgers read it; None for that of a server.
+
+    Raises
+    ------
+    PlanError
+        If the address has options, which might put the ledger elsewhere.
+    """
+    if "://" not in address:
+        return Path(address)
+    if not address.startswith(_SQLITE):
         return None
-    return Path(address.removeprefix(_SQLITE))
+    from sqlalchemy.engine import make_url
+
+    url = make_url(address)
+    if url.query:
+        raise PlanError(
+            "ledger must be an address without options, got one with some; name a file."
+        )
+    return Path(url.database or "")
 
 
 def has_ledger(address: str) -> bool:
@@ -239,8 +260,12 @@ def _prices_outside(target: Granularity, times: int) -> bool:
 
 def _is_empty(path: Path) -> bool:
     """Tell whether there is no file, or one in which nothing was made yet."""
-    if not path.exists():
-        return True
+    try:
+        # SQLite would remove the journal that is left of a file with nothing in it.
+        if path.stat().st_size == 0:
+            return path.is_file()
+    except OSError:
+        return not path.exists()
     try:
         # As any reader would: a file of SQLite with no table in it.
         with closing(

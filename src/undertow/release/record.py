@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow._version import __version__
-from undertow.errors import LedgerError
+from undertow.errors import LedgerError, PlanError
 from undertow.release.column_types import column_types
 from undertow.release.outputs import MANIFEST, file_names, table_bytes
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from undertow.ledger import Charge
     from undertow.release.answer import QueryAnswer
+    from undertow.release.document import ReleaseDocument
     from undertow.release.plan import ReleasePlan
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "record_bytes",
     "record_files",
     "release_key",
+    "require_margins",
     "run_record",
 ]
 
@@ -217,8 +219,28 @@ def read_record(stored: bytes) -> dict[str, Any]:
     return record
 
 
+def require_margins(
+    record: Mapping[str, Any], document: ReleaseDocument, *, repeat: int
+) -> None:
+    """Refuse to hand out answers whose margins are not as the file says.
+
+    Raises
+    ------
+    PlanError
+        If the stored run settled them in another way.
+    """
+    found = bool(record["document"]["output"]["consistency"])
+    asked = document.output.consistency
+    if found != asked:
+        raise PlanError(
+            f"output.consistency must be {str(found).lower()} as in the stored run, "
+            f"got {str(asked).lower()}; its answers are fixed, so set it back, or pay "
+            f"for other ones with repeat={repeat + 1}."
+        )
+
+
 def record_files(
-    record: Mapping[str, Any], charge: Charge, *, kind: str
+    record: Mapping[str, Any], charge: Charge, *, kind: str, ledger: str
 ) -> dict[str, bytes]:
     """Return the files of a run by name, the manifest among them.
 
@@ -234,6 +256,8 @@ def record_files(
         Its entry of the ledger.
     kind : {"csv", "parquet"}
         How the tables are written; a stored run may be written in another way.
+    ledger : str
+        The hash that the ledger starts from, by which an older copy of it is told.
     """
     document = record["document"]
     answers = record["answers"]
@@ -251,7 +275,12 @@ def record_files(
             _table(answer, name, files[name])
             for name, answer in zip(names, answers, strict=True)
         ],
-        "charge": {"number": charge.number, "key": charge.key, "hash": charge.hash},
+        "charge": {
+            "number": charge.number,
+            "key": charge.key,
+            "hash": charge.hash,
+            "ledger": ledger,
+        },
     }
     text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, indent=2)
     files[MANIFEST] = f"{text}\n".encode("utf-8", "backslashreplace")

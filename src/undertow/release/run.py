@@ -28,11 +28,12 @@ from undertow.release.record import (
     record_bytes,
     record_files,
     release_key,
+    require_margins,
     run_record,
 )
 from undertow.release.running import running_nodes
 from undertow.release.source import Source, open_source
-from undertow.release.traces import require_own_folder, table_place
+from undertow.release.traces import require_newest, require_own_folder, table_place
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
@@ -141,6 +142,8 @@ def run_release(
     PlanError
         If the run is for a time still to come, closed, or stored with margins settled
         in another way, or the folder holds another release.
+    LedgerError
+        If the folder holds an output that the ledger does not know any more.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
     EngineError
@@ -153,6 +156,7 @@ def run_release(
     known = _known(plan, ledger, keys, repeat)
     if folder is not None:
         require_own_folder(folder, title)
+        require_newest(folder, ledger)
     charge, stored = known, None if known is None else ledger.output(known)
     ours = False
     if charge is None or stored is None:
@@ -161,12 +165,13 @@ def run_release(
             plan, ledger, key, (table, title, command, repeat), tell, source, reading
         )
     record = read_record(stored)
-    _require_margins(plan, record, repeat)
+    require_margins(record, plan.document, repeat=repeat)
     tell("writing the files")
     kind = plan.document.output.format
     files: dict[str, str] = {}
     if folder is not None:
-        files = write_files(folder, record_files(record, charge, kind=kind))
+        made = record_files(record, charge, kind=kind, ledger=ledger.start)
+        files = write_files(folder, made)
     # Another run may have charged or stored meanwhile; what is said is what happened.
     done, waiting = charge.repeated and not ours, charge.repeated and ours
     by_name = charge.key != keys[0]
@@ -316,25 +321,13 @@ def _checked_repeat(repeat: int) -> int:
         raise PlanError(str(fault)) from None
 
 
-def _require_margins(plan: ReleasePlan, record: Mapping[str, Any], repeat: int) -> None:
-    """Refuse to hand out answers whose margins are not as the file says."""
-    found = bool(record["document"]["output"]["consistency"])
-    asked = plan.document.output.consistency
-    if found != asked:
-        raise PlanError(
-            f"output.consistency must be {str(found).lower()} as in the stored run, "
-            f"got {str(asked).lower()}; its answers are fixed, so set it back, or pay "
-            f"for other ones with repeat={repeat + 1}."
-        )
-
-
 def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:
     after = ledger.quote(plan.releases)
-    for granularity, budget in ledger.budgets.items():
-        loss = after[granularity.name]
-        if not loss.within(budget):
+    for state in ledger.budget_states():  # those of correlation models too
+        loss = after[state.name]
+        if not loss.within(state.budget):
             raise BudgetExceeded(
-                f"the run must fit the {granularity.name} budget of {budget}, got "
+                f"the run must fit the {state.name} budget of {state.budget}, got "
                 f"{loss} after it; ask for less, or wait for a new budget."
             )
 

@@ -25,6 +25,7 @@ ADDING = ("unbounded", "add-remove")
 _MOST_RUNS = 100_000
 _BEGINNING = -(2**62)
 _DAY_US = 86_400_000_000
+_CSV = (".csv", ".csv.gz", ".csv.zst", ".tsv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,8 @@ class Timeline:
         """Return what units and times stand for, so that charges can be put together.
 
         Two files whose units are other columns, or whose windows start elsewhere or
-        have another length, number other things alike.
+        have another length, number other things alike. So do files that read a column
+        of a CSV file as other things: a date is the first hour of its day.
         """
         found: dict[str, Any] = {"unit": None if self.kind == "event" else source.unit}
         if self.window_us is not None:
@@ -237,6 +239,9 @@ class Timeline:
                 "window": self.window_us,
                 "start": self.start_us,
             }
+        for role in ("unit", "time"):
+            if found.get(role) is not None and _is_csv(source):
+                found[f"type of {role}"] = source.types.get(found[role], "text")
         return found
 
     def bounding(self, source: Any, bounds: Any) -> Bounding:
@@ -250,6 +255,12 @@ class Timeline:
             self.window_us if windowed else None,
             source.time if windowed else None,
         )
+
+
+def _is_csv(source: Any) -> bool:
+    """Tell whether the columns of a table are what the release file says they are."""
+    name = (source.table or "").lower()
+    return bool(source.types) or source.format == "csv" or name.endswith(_CSV)
 
 
 def _run_at(source: Any, moment: datetime | None) -> int:

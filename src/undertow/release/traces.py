@@ -16,14 +16,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from undertow.errors import BudgetError, PlanError
-from undertow.release.ledger_place import file_of, has_ledger
+from undertow.errors import BudgetError, LedgerError, PlanError
+from undertow.release.ledger_place import file_of, has_ledger, is_pattern
 from undertow.release.outputs import MANIFEST
 
 if TYPE_CHECKING:
+    from undertow.ledger import BudgetLedger
     from undertow.release.document import ReleaseDocument
 
-__all__ = ["require_kept_ledger", "require_own_folder", "table_place"]
+__all__ = [
+    "require_kept_ledger",
+    "require_newest",
+    "require_own_folder",
+    "table_place",
+]
 
 _RUN = re.compile(r"run-\d{6,}")
 _FORMAT = "undertow release "
@@ -101,6 +107,8 @@ def require_kept_ledger(
     Looked at are the manifests of `folder` and of the folders beside the release file,
     and what a ledger leaves beside it: its journal, and copies of older schemas. Where
     somebody names a ledger for this run, other folders than `folder` tell nothing.
+    Where nobody names one, a file may have been read with the others of its folder, and
+    been charged to the ledger of that folder, or the other way round.
 
     Parameters
     ----------
@@ -116,11 +124,14 @@ def require_kept_ledger(
     Raises
     ------
     BudgetError
-        If the table was charged before, so that a new ledger would forget it.
+        If the table was charged before, so that a new ledger would forget it, or may
+        be charged to another one.
     """
     path = file_of(ledger)
     if path is None:
         return
+    if not named and document.ledger is None:
+        _require_alone(document, path)
     places = [] if folder is None else [*_run_folders(folder)]
     places += [] if named else _beside(document)
     trace = _remains(path) or _charged(document, places)
@@ -131,6 +142,61 @@ def require_kept_ledger(
         f"the ledger {path} must be there, got none although {trace}; put it back, or "
         "state a new budget on purpose with undertow ledger init."
     )
+
+
+def require_newest(folder: Path, ledger: BudgetLedger) -> None:
+    """Refuse an older copy of a ledger: it would draw again what was released.
+
+    A manifest is written after its output is stored. So the ledger that it names, or
+    that has its charge, must have that charge with an output.
+
+    Parameters
+    ----------
+    folder : Path
+        Where a run is about to write; its manifest and those of two other runs tell.
+    ledger : BudgetLedger
+        That the run is charged to.
+
+    Raises
+    ------
+    LedgerError
+        If it lacks what a manifest tells of.
+    """
+    for place in _run_folders(folder):
+        charge = (_manifest(place) or {}).get("charge")
+        if not isinstance(charge, dict) or not isinstance(charge.get("key"), str):
+            continue
+        known = ledger.find(charge["key"])
+        if known is not None and known.hash != charge.get("hash"):
+            known = None
+        ours = known is not None or charge.get("ledger") == ledger.start
+        if ours and (known is None or known.state != "done"):
+            raise LedgerError(
+                f"{ledger.name} must hold all that was charged to it, got an older "
+                f"copy without the output that {place / MANIFEST} tells of; put the "
+                "newest one back, or state a new budget on purpose with undertow "
+                "ledger init."
+            )
+
+
+def _require_alone(document: ReleaseDocument, path: Path) -> None:
+    """Refuse a second ledger for rows that are in a file and in a folder of files."""
+    file = document.path((document.source.table or "").partition("#")[0])
+    if file.is_dir():
+        others = [*file.rglob("*.ledger")]
+    elif is_pattern(file):
+        found = (Path(name).resolve() for name in glob.iglob(str(file)))
+        others = [name.with_suffix(".ledger") for name in found]
+    else:
+        folders = (folder for folder in file.resolve().parents if folder.name)
+        others = [folder.with_suffix(".ledger") for folder in folders]
+    other = next((other for other in sorted(others) if other.is_file()), None)
+    if other is not None:
+        raise BudgetError(
+            f"a table must have one ledger, got none at {path} and {other}, to which "
+            "the same rows may have been charged; name the one to charge with --ledger "
+            "or ledger.url, or state a new budget on purpose with undertow ledger init."
+        )
 
 
 def _relative_name(document: ReleaseDocument) -> str | None:
@@ -189,7 +255,8 @@ def _is_release(manifest: Mapping[str, Any]) -> bool:
 def _remains(path: Path) -> str | None:
     """Say what a ledger has left beside its place."""
     journal = Path(f"{path}-wal")
-    if not path.exists() and journal.is_file() and journal.stat().st_size:
+    gone = not path.exists() or path.stat().st_size == 0
+    if gone and journal.is_file() and journal.stat().st_size:
         return f"its journal {journal} is"
     copies = path.parent.glob(f"{glob.escape(path.name)}.schema*.bak")
     found = min(copies, default=None)

@@ -182,7 +182,10 @@ def test_a_file_that_is_written_to_meanwhile_is_not_believed(path, fails):
 def test_a_ledger_with_the_other_journal_is_read_too(path):
     with closing(sqlite3.connect(path, isolation_level=None)) as link:
         link.execute("PRAGMA journal_mode = DELETE")
+    assert is_still(path)
+    Path(f"{path}-journal").write_bytes(b"begun")
     assert not is_still(path)
+    Path(f"{path}-journal").unlink()
     before = state(path.parent)
     assert invoke("ledger", "show", path).exit_code == 0
     assert state(path.parent) == before

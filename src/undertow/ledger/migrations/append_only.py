@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-__all__ = ["forbid_changes"]
+__all__ = ["forbid_changes", "trigger_texts"]
 
 _SQLITE = """
 CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
@@ -20,11 +20,17 @@ FOR EACH STATEMENT EXECUTE FUNCTION ledger_append_only()
 """
 
 
+def trigger_texts(table: str) -> dict[str, str]:
+    """Return the triggers of a table of SQLite by name."""
+    verbs = ("update", "delete")
+    return {f"{table}_{v}": _SQLITE.format(table=table, verb=v).strip() for v in verbs}
+
+
 def forbid_changes(table: str) -> None:
     """Make a table append-only for everyone who does not drop the triggers."""
     if op.get_bind().dialect.name == "sqlite":
-        for verb in ("update", "delete"):
-            op.execute(_SQLITE.format(table=table, verb=verb))
+        for text in trigger_texts(table).values():
+            op.execute(text)
         return
     op.execute(_FUNCTION)
     for verb in ("update", "delete", "truncate"):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import sqlalchemy as sa
 from alembic import op
 
 from undertow.ledger.migrations.append_only import forbid_changes
+from undertow.ledger.record import read_entry
 
 __all__ = ["upgrade"]
 
@@ -47,7 +46,5 @@ def _set_clock() -> None:
         sa.text("SELECT body FROM ledger_entries ORDER BY number DESC LIMIT 1")
     )
     for (body,) in rows.fetchall():
-        link.execute(
-            sa.text("UPDATE ledger_head SET time = :time"),
-            {"time": str(json.loads(body)["time"])},
-        )
+        time = read_entry(body).time
+        link.execute(sa.text("UPDATE ledger_head SET time = :time"), {"time": time})
