@@ -20,6 +20,7 @@ __all__ = ["demo"]
 _PEOPLE, _PANEL, _PANEL_SEED = 5000, 2000, 20260216
 _RUNS, _ATTACK_SEED = 20_000, 20260303
 _SLOTS = 42
+_FILES = ("city.toml", "city.csv", "panel.csv", "city.ledger", "report.html")
 
 
 def demo(
@@ -60,16 +61,35 @@ def _build(folder: Path) -> int:
     """Write the city, the public panel and the release file; return the records."""
     from undertow.datasets import synthetic_city, write_city
 
-    folder.mkdir(parents=True, exist_ok=True)
+    text = (resources.files("undertow.cli") / "releases" / "city.toml").read_text(
+        "utf-8"
+    )
+    _open_folder(folder, text)
     city = synthetic_city(_PEOPLE)
     write_city(city, folder / "city.csv")
     panel = synthetic_city(_PANEL, seed=_PANEL_SEED)
     write_city(panel, folder / "panel.csv", complete=True)
-    text = (resources.files("undertow.cli") / "releases" / "city.toml").read_text(
-        "utf-8"
-    )
-    (folder / "city.toml").write_text(text, encoding="utf-8")
     return city.events
+
+
+def _open_folder(folder: Path, text: str) -> None:
+    """Make the folder and its release file, which tells it from folders of others."""
+    mark, file = text.splitlines()[0], folder / "city.toml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        ours = file.is_file() and mark in file.read_text("utf-8", "replace")
+        taken = [name for name in _FILES if (folder / name).exists()]
+        if taken and not ours:
+            raise PlanError(
+                f"output must be a new folder or that of an earlier demo, got {folder} "
+                f"with a {taken[0]} of its own; name another one with --output."
+            )
+        file.write_text(text, encoding="utf-8")
+    except OSError as fault:
+        raise PlanError(
+            f"output must be a folder that can be written, got {folder}: "
+            f"{fault.strerror}."
+        ) from None
 
 
 def _plans(path: Path) -> tuple[ReleasePlan, ReleasePlan]:
@@ -160,7 +180,10 @@ def _record(
 
 
 def _story(record: dict[str, Any], folder: Path, report: Path) -> str:
+    from undertow.report.release_words import shown_up
+
     plain, safe = record["plain"], record["calibrated"]
+    spent = shown_up(safe["costs"]["event"]["epsilon"])
     hit = {name: found["success"]["value"] for name, found in record["attacks"].items()}
     day, slot, estimate, low, high = record["first"]
     wide, wider = (version["queries"][0]["half_width"] for version in (plain, safe))
@@ -169,14 +192,14 @@ def _story(record: dict[str, Any], folder: Path, report: Path) -> str:
         f"City        {record['events']:,} records of {record['people']:,} people in "
         f"40 zones over two weeks: {folder}/city.csv (synthetic).",
         "Promise     ε = 1 for where somebody was in any one third of a day: on which "
-        "bank of the river is guessed right in at most 73 of 100 cases.",
+        "bank of the river is guessed right in at most 73.2 of 100 cases.",
         f"Plain DP    42 counts of the people on the north bank, ± {wide:g} people, "
         "keep that promise if records are independent.",
         "Undertow    They are not: people move slowly. Whoever knows how they move "
-        f"learns up to ε = {record['plain_leakage']:.1f} from these counts.",
+        f"learns up to ε = {shown_up(record['plain_leakage'])} from these counts.",
         f"Attack      on the plain counts: right in {100 * hit['plain']:.0f} of 100 "
         "cases.",
-        f"Calibrated  ε = {safe['costs']['event']['epsilon']:.3f} keeps the promise "
+        f"Calibrated  ε = {spent} keeps the promise "
         f"against everyone who knows that: ± {wider:g} people of about 2,400.",
         f"Attack      on the calibrated counts: right in {100 * hit['calibrated']:.0f} "
         "of 100 cases; blind guessing, in 50.",

@@ -125,6 +125,7 @@ class ReleaseDocument(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        self._check_unit()
         self._check_columns()
         self._check_bounds()
         self._check_promise()
@@ -151,6 +152,15 @@ class ReleaseDocument(Part):
                     f"columns.{name}", "must not depend on itself, got a circle"
                 )
             open_ -= free
+
+    def _check_unit(self) -> None:
+        """Refuse a table whose rows belong to nobody, unless the file says so."""
+        if self.source.unit is None and "per" not in self.source.model_fields_set:
+            raise Fault(
+                "source.unit",
+                "must name the column that says whose rows they are, got nothing; "
+                'where each row is somebody else\'s, say so with per = "event"',
+            )
 
     def _check_bounds(self) -> None:
         if self.source.kind == "event" or self.source.unit is None:

@@ -29,6 +29,30 @@ _TYPES = {
     "mapping_type": "a table",
     "model_type": "a table",
 }
+# What people ask for, and how it is asked here.
+_ASKED = {
+    "mean": ("average", "avg"),
+    "mean, of a condition in [columns], with low = 0 and high = 1": (
+        "percent",
+        "percentage",
+        "proportion",
+        "rate",
+        "ratio",
+        "share",
+    ),
+    "quantile, with quantiles = [0.5]": ("median",),
+    "quantile, with quantiles near 0 or 1": ("max", "maximum", "min", "minimum"),
+    "quantile": ("percentile", "percentiles", "quantiles"),
+    "variance": ("sd", "std", "stddev", "var"),
+    "count_distinct": ("distinct", "nunique", "unique"),
+    "sum": ("total",),
+}
+_MEANT = {word: meant for meant, words in _ASKED.items() for word in words}
+_MISSING = {
+    "promise": '; write [promise] and, below it, epsilon = "1.0"',
+    "queries": "; write [[queries]] and, below it, name and select",
+}
+_SHORT = 60
 _LIMITS = {
     "ge": "be at least",
     "le": "be at most",
@@ -123,16 +147,33 @@ def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
         near = nearest(last, fields) or f" (known: {', '.join(fields)})"
         return f"{path} must be a key of the format, got {last!r}{near}."
     if kind == "missing":
-        return f"{path} must be given, got nothing."
+        return f"{path} must be given, got nothing{_MISSING.get(path, '')}."
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        got = f"{shown(value)}{nearest(value, known)}"
+        meant = _MEANT.get(str(value).lower()) if path.endswith(".select") else None
+        near = f" (did you mean {meant}?)" if meant else nearest(value, known)
+        got = f"{shown(value)}{near}"
         return f"{path} must be one of {', '.join(known)}, got {got}."
     if kind in ("value_error", "assertion_error"):
         return _own_words(path, error)
     if kind in _TYPES:
-        return f"{path or 'the document'} must be {_TYPES[kind]}, got {shown(value)}."
+        got = f"{shown(value)}{_as_list(path, kind, value)}"
+        return f"{path or 'the document'} must be {_TYPES[kind]}, got {got}."
     return f"{path} must {_limit(error)}."
+
+
+def _as_list(path: str, kind: str, value: Any) -> str:
+    """Say how one value is written as a list, where that may have been meant."""
+    if kind not in ("tuple_type", "list_type"):
+        return ""
+    if path == "queries" and isinstance(value, dict):
+        return "; write [[queries]] in two pairs of brackets"
+    if not path.startswith("queries["):
+        return ""
+    if isinstance(value, str) and value.isprintable() and len(value) <= _SHORT:
+        return f'; write ["{masked(value)}"]'
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"; write [{shown(value)}]" if plain else ""
 
 
 def _limit(error: ErrorDetails) -> str:

@@ -33,6 +33,8 @@ _CURRENCIES = ("epsilon", "rho", "mu", "advantage")
 _MOST_STATES = 10_000
 # Noise for less could not be written as a number; nobody could use it either.
 _LEAST = Fraction(1, 10**100)
+_PEOPLE = ("client", "customer", "household", "patient", "people", "person", "unit")
+_ROWS = ("entry", "line", "record", "row")
 _MODELS = {
     "markov": ({"fit", "transition", "gamma"}, {"states", "length", "initial"}),
     "gaussian": ({"correlation", "phi"}, {"group", "length"}),
@@ -130,6 +132,16 @@ class CorrelationPart(Part):
                 )
 
 
+def _meant(name: str) -> str:
+    """Say which level a word of everyday language stands for."""
+    word = name.strip().lower()
+    if word in _PEOPLE:
+        return "; people with all their rows are protected by user"
+    if word in _ROWS:
+        return '; rows by themselves are protected by event, with source.per = "event"'
+    return ""
+
+
 class PromisePart(Part):
     """What is promised to each protected unit."""
 
@@ -184,7 +196,9 @@ class PromisePart(Part):
             parse_granularity(self.granularity)
         except ValueError as fault:
             words = str(fault).removeprefix("granularity ").rstrip(".")
-            raise Fault("granularity", words) from None
+            meant = _meant(self.granularity)
+            words = words.partition("; the nearest")[0] if meant else words
+            raise Fault("granularity", f"{words}{meant}") from None
         return self
 
 

@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from undertow.release.document_errors import Fault, shown
+from undertow.release.document_errors import Fault, nearest, shown
 from undertow.release.document_fields import (
     Formula,
     Measured,
@@ -38,6 +38,7 @@ Select = Literal[
 
 _BOUNDED = ("sum", "mean", "variance", "quantile")
 _MOST_BINS = 10_000
+_ENDLESS = "; without public ends one row could change the answer without limit"
 _WHERE_USED = {
     "column": (*_BOUNDED, "histogram"),
     "low": (*_BOUNDED, "histogram"),
@@ -222,7 +223,9 @@ class QueryPart(Part):
         ends = ["low", "high"] if needed and not listed else []
         for field in needed + ends:
             if getattr(self, field) is None:
-                raise Fault(field, f"must be given for a {self.select}, got nothing")
+                rest = f"must be given for a {self.select}, got nothing"
+                endless = field in ends and self.select != "histogram"
+                raise Fault(field, rest + (_ENDLESS if endless else ""))
         if listed:
             for field in sorted(self.model_fields_set & {"low", "high"}):
                 raise Fault(field, "must be left out where bins lists the cut points")
@@ -252,11 +255,13 @@ class QueryPart(Part):
                 raise Fault(
                     f"keys.{column[:60]}",
                     "must list the public keys, got nothing; publishing only the keys "
-                    "that occur would show who is there, so state them as in "
-                    f'keys = {{ {column[:60]} = "0..23" }}, or use keys = "discover"',
+                    "that occur would show who is there, so state them as in keys = "
+                    f'{{ {column[:60]} = ["A", "B"] }} or {{ {column[:60]} = "0..23" }}'
+                    ', or use keys = "discover" with a promise.delta',
                 )
         for column in self.keys:
             if column not in self.by:
                 raise Fault(
-                    f"keys.{column[:60]}", "must be a column of by, got another"
+                    f"keys.{column[:60]}",
+                    f"must be a column of by, got another{nearest(column, self.by)}",
                 )

@@ -24,7 +24,8 @@ Key = bool | int | str | date
 
 MOST_CELLS = 10**6
 _LONGEST_KEY = 1000
-_FORMS = '"0..23", "2026-01-01..2026-01-31" or a list'
+_FORMS = '"0..23", "2026-01-01..2026-01-31" or a list such as ["A", "B"]'
+_KINDS = {bool: "booleans", int: "whole numbers", str: "texts", date: "dates"}
 
 
 class Discover(Enum):
@@ -63,8 +64,8 @@ def parse_all_keys(value: Any, *, name: str = "keys") -> Keys:
         return DISCOVER
     if not isinstance(value, Mapping):
         raise ValueError(
-            f'{name} must be "discover" or a table such as {{ hour = "0..23" }}, '
-            f"got {_shown(value)}."
+            f'{name} must be "discover" or a table such as {{ hour = "0..23", zone = '
+            f'["A", "B"] }}, got {_shown(value)}.'
         )
     return {
         str(column): parse_keys(keys, name=f"{name}.{str(column)[:60]}")
@@ -166,8 +167,10 @@ def _key(key: Any, name: str) -> Key:
         return key
     if isinstance(key, str):
         return _text(key, name)
+    out = "; make it whole with floor(...) in [columns]"
     raise ValueError(
-        f"{name} must be a whole number, text, date or boolean, got {_shown(key)}."
+        f"{name} must be a whole number, text, date or boolean, got {_shown(key)}"
+        f"{out if isinstance(key, float) else ''}."
     )
 
 
@@ -182,7 +185,7 @@ def _text(key: str, name: str) -> str:
 
 
 def _one_type(keys: tuple[Key, ...], name: str) -> None:
-    kinds = sorted({type(key).__name__ for key in keys})
+    kinds = sorted({_KINDS.get(type(key), "dates") for key in keys})
     if len(kinds) > 1:
         raise ValueError(f"{name} must be of one type, got {' and '.join(kinds)}.")
 
@@ -201,6 +204,6 @@ def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else None
     if text is not None:
         return repr(text if len(text) <= 40 else text[:37] + "...")
-    if isinstance(value, int | date):
+    if isinstance(value, int | float | date):
         return str(value)[:40]
     return f"a value of type {type(value).__name__}"

@@ -36,17 +36,16 @@ Rows = Sequence[Sequence[str]]
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #ffffff; --line: #c8c8c8;
-  --soft: #f3f3f3; --good: #00704a; --bad: #b04400; --mark: #0072b2; }
+  --soft: #f3f3f3; --bad: #b04400; --mark: #0072b2; }
 @media (prefers-color-scheme: dark) { :root { --ink: #ececec; --paper: #161616;
-  --line: #4a4a4a; --soft: #242424; --good: #4fd0a0; --bad: #ff9a5a;
-  --mark: #56b4e9; } }
+  --line: #4a4a4a; --soft: #242424; --bad: #ff9a5a; --mark: #56b4e9; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 46rem; color: var(--ink);
   background: var(--paper); font: 1rem/1.5 system-ui, sans-serif;
   overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.15rem; }
 .verdict { padding: .75rem 1rem; background: var(--soft);
-  border-left: .4rem solid var(--good); font-size: 1.1rem; }
+  border-left: .4rem solid var(--mark); font-size: 1.1rem; }
 .verdict.bad { border-color: var(--bad); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -63,6 +62,8 @@ figure { margin: 0; } figcaption { font-size: .9rem; }
 dl { font-size: .9rem; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 1rem; }
 @media (min-width: 40rem) { dl { display: grid; gap: .3rem 1rem;
   grid-template-columns: minmax(8rem, max-content) 1fr; } dd { margin: 0; } }
+@media (max-width: 34rem) { .wide { font-size: .85rem; }
+  th, td { padding-right: .3rem; } }
 @media print { body { max-width: none; padding: 0; font-size: .85rem; } }
 """
 # What Markdown reads as more than a character.

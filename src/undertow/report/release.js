@@ -59,12 +59,15 @@ for (const plot of document.querySelectorAll(".plot")) {
     near = at;
     said.textContent = words(order[at]);
   };
-  plot.addEventListener("pointermove", (event) => {
+  const point = (event) => {
     const box = plot.getBoundingClientRect();
     const share = (event.clientX - box.left) / box.width;
     const at = Math.floor(share * order.length);
     show(Math.min(order.length - 1, Math.max(0, at)));
-  });
+  };
+  plot.addEventListener("pointermove", point);
+  // A finger that touches does not move.
+  plot.addEventListener("pointerdown", point);
   plot.addEventListener("focus", () => show(Math.max(0, near)));
   plot.addEventListener("keydown", (event) => {
     const last = order.length - 1;

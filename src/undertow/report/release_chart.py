@@ -19,6 +19,8 @@ __all__ = ["cell_chart", "chart_words", "key_words"]
 _WIDTH, _HEIGHT = 1000, 100
 _MOST_LABELS, _MOST_EDGES = 7, 40
 _BILLION = 1e9
+# Half the width of a letter, in percent of the chart on the narrowest screen.
+_HALF = 1.3
 # Thickness of a dot and of an interval, by the number of cells they go up to.
 _THICK = ((60, "8px", "4px"), (200, "5px", "2px"), (math.inf, "3px", "1px"))
 
@@ -129,8 +131,8 @@ def cell_chart(answer: dict[str, Any], rows: Rows, *, unit: str) -> str:
             "</svg>",
             *labels,
             "</div>",
-            '<output class="readout" aria-live="polite">Point at the chart, or use the '
-            "arrow keys, to read a cell.</output>",
+            '<output class="readout" aria-live="polite">Point at the chart, touch it, '
+            "or use the arrow keys, to read a cell.</output>",
             f"<figcaption>Dots: estimates. Lines: intervals of {level} confidence, "
             'each by itself. <span class="screen">The chart follows the order of the '
             "table.</span></figcaption>",
@@ -198,14 +200,15 @@ def _cell_labels(columns: Sequence[str], rows: Rows) -> list[str]:
     places = starts or list(range(len(rows)))
     chosen = places[:: math.ceil(len(places) / _MOST_LABELS)]
     most = 100 / len(chosen)
+    half = min(most, _HALF * _longest(rows, bool(starts)))
     labels = []
     for number, at in enumerate(chosen):
         left = 100 * (at + (0.0 if starts else 0.5)) / len(rows)
         keys = rows[at][:1] if starts else rows[at][:-3]
-        text = html.escape(", ".join(_key(key) for key in keys))
+        text = html.escape(_label(keys))
         spills = starts and left + 2 * most > 100
         more = " more" if number % 2 or spills else ""
-        kinds = f"label x{more}{_side(left, most, starts)}"
+        kinds = f"label x{more}{_side(left, half, starts)}"
         labels.append(
             f'<span class="{kinds}" aria-hidden="true" data-at="{at}" '
             f'style="left: {left:.2f}%; --most: {most:.1f}%"><bdi>{text}</bdi></span>'
@@ -213,8 +216,22 @@ def _cell_labels(columns: Sequence[str], rows: Rows) -> list[str]:
     return labels
 
 
-def _side(left: float, most: float, starts: Sequence[int]) -> str:
-    """Return on which side of its place a label is written, so that none spills."""
-    if left + most > 100:
+def _longest(rows: Rows, first: bool) -> int:
+    """Return the letters of the longest label; sorting moves labels to other places."""
+    return max(len(_label(row[:1] if first else row[:-3])) for row in rows)
+
+
+def _label(keys: Sequence[Any]) -> str:
+    return ", ".join(_key(key) for key in keys)
+
+
+def _side(left: float, half: float, starts: Sequence[int]) -> str:
+    """Return on which side of its place a label is written, so that none spills.
+
+    Half of its width is `half`; it is written below its place if it fits there.
+    """
+    if starts:
+        return " last" if left + 2 * half > 100 else " first"
+    if left + half > 100:
         return " last"
-    return " first" if starts or left < most else ""
+    return " first" if left < half else ""

@@ -1,15 +1,16 @@
-"""What a release report lists: limits, assumptions, theorems, and how it was made."""
+"""What a release report lists: queries, assumptions, theorems, how it was made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from fractions import Fraction
 from typing import Any
 
+from undertow.report.release_limits import is_by_row, without_owner
 from undertow.report.release_words import (
     Record,
     all_costs,
-    granularity_words,
     guess_bound,
     loss_words,
     shown_cell,
@@ -30,7 +31,7 @@ __all__ = [
     "risk_facts",
     "theorems",
     "unchecked",
-    "unprotected",
+    "wide_note",
 ]
 
 Facts = tuple[tuple[str, str], ...]
@@ -93,6 +94,8 @@ def _independent_words(record: Record) -> str:
         "one record comes with changes of others, an attacker who knows this can learn "
         "more about it."
     )
+    if is_by_row(record):
+        return f"{words} {without_owner(record)}"
     if "user" in costs:
         words += (
             " Whatever the data of one person have to do with each other, all of them "
@@ -108,15 +111,20 @@ def risk_facts(record: Record) -> Facts:
     level = plan["granularity"]
     cost = all_costs(record)[level]
     baseline, ceiling = float(card["baseline"]), float(card["ceiling"])
+    holds = f"every release of {loss_words(cost)} at {level} level"
+    if plan["leakage"] is not None:
+        leaked = shown_up(plan["leakage"]["value"])
+        holds += f" that leaks at most ε = {leaked} under the stated model"
     facts = [
         ("attacker", card["threat"]),
-        ("right without this release", f"{100 * baseline:.3g} of 100 cases"),
+        ("right without this release", f"at most {100 * baseline:.3g} of 100 cases"),
         (
             "more often right because of it",
-            f"at most {card['points']} of 100 cases, of {100 * ceiling:.3g} that "
-            "full disclosure would give",
+            f"at most {card['points']} of 100 cases, than the same attack is about "
+            "somebody else who did not take part; full disclosure would give "
+            f"{100 * ceiling:.3g}",
         ),
-        ("holds for", f"every release of {loss_words(cost)} at {level} level"),
+        ("holds for", holds),
         ("proved by", card["theorem"]),
     ]
     for other in card["others"]:
@@ -126,12 +134,12 @@ def risk_facts(record: Record) -> Facts:
     return _shown(facts)
 
 
-def answer_words(query: Mapping[str, Any]) -> str:
-    """Say what the numbers of an answer are."""
+def answer_words(query: Mapping[str, Any], *, unit: str | None = None) -> str:
+    """Say what the numbers of an answer are; `unit` is the column of the unit."""
     if query["select"] in ("count", "histogram"):
         return "rows"
     if query["select"] == "count_distinct":
-        return "units"
+        return f"different {shown_text(unit)}" if unit else "units"
     column = shown_text(query["column"])
     return column if query["select"] == "quantile" else f"{query['select']} of {column}"
 
@@ -154,34 +162,33 @@ def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
         words += "; running total"
     return (
         f"{words[0].upper()}{words[1:]}. {error['mechanism'][0].upper()}"
-        f"{error['mechanism'][1:]}: ± {shown_cell(error['half_width'])} "
-        f"{shown_text(error['unit'])} with {shown_level(error['confidence'])} "
-        "confidence, each cell by itself."
+        f"{error['mechanism'][1:]}: {_off(query, error)} with "
+        f"{shown_level(error['confidence'])} confidence, each cell by itself."
     )
 
 
-def unprotected(record: Record) -> tuple[str, ...]:
-    """Return what the promise leaves open."""
-    plan = record["plan"]
-    change = granularity_words(plan["granularity"], record)
-    discovers = any(error["cells"] is None for error in plan["queries"])
-    keys = "Which cells there are, how many, and their keys: they are public."
-    if discovers:
-        keys = (
-            "The keys that are shown, where they were discovered: each was there for "
-            "enough units, up to noise and δ. Listed keys, and how many, are public."
-        )
+def _off(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
+    """Say how far an answer is off by its noise."""
+    width = shown_cell(error["half_width"])
+    if query["select"] == "quantile":
+        return f"the rank of an answer is off by at most {width} rows"
+    if query["select"] in ("mean", "variance"):
+        return f"± {width} divided by the number of rows of the cell,"
+    return f"± {width} {shown_text(error['unit'])}"
+
+
+def wide_note(query: Mapping[str, Any], rows: Sequence[Any]) -> tuple[str, ...]:
+    """Say that an interval as wide as the stated ends tells nothing, if one is."""
+    if query["select"] not in ("mean", "quantile"):
+        return ()
+    low, high = (float(Fraction(str(query[end]))) for end in ("low", "high"))
+    ends = ((row[-2], row[-1]) for row in rows if None not in row[-2:])
+    if not any(first <= low and last >= high for first, last in ends):
+        return ()
     return (
-        f"More than one such change at a time ({change}): the costs above say what "
-        "larger changes cost.",
-        *(_sentence(text) for text in _once(plan["unprotected"])),
-        keys,
-        "The release file itself: queries, conditions, bounds, shares and noise.",
-        "That the release was run, when, how long it took, and whether it failed.",
-        "What is true whether or not somebody took part: conclusions about everybody "
-        "may be drawn about them too.",
-        "What is known from elsewhere, and releases of the same people that are not "
-        "in the same ledger.",
+        f"an interval from {shown_cell(low)} to {shown_cell(high)} says nothing beyond "
+        "the stated ends: there are too few rows for this noise, and the estimate "
+        "means nothing either",
     )
 
 

@@ -17,6 +17,8 @@ from undertow.report.release_parts import (
 )
 from undertow.report.release_sections import (
     GUESSES,
+    MEANING,
+    NO_RISK,
     Answer,
     Correlation,
     Costs,
@@ -33,7 +35,9 @@ from undertow.report.release_words import (
 
 __all__ = ["release_html"]
 
-_BLIND = "Pale: right by blind guessing."
+# Rows of a table that are seen at once, on any screen.
+_WITHOUT_SCROLLING = 8
+_BLIND = "The first part of a bar: right by blind guessing."
 
 
 def release_html(release: Release) -> str:
@@ -69,7 +73,7 @@ def _costs(costs: Costs) -> list[str]:
     rows, marked = [], None
     for number, row in enumerate(costs.rows):
         marked = number if row.promised else marked
-        tag = " · promised" if row.promised else ""
+        tag = f" · {costs.tag}" if row.promised else ""
         what = f"{html.escape(row.words)}<code>{html.escape(row.name)}{tag}</code>"
         rows.append([what, *row.costs, _guess(row.chance)])
     header = ["what may change", *costs.heads, GUESSES]
@@ -78,8 +82,7 @@ def _costs(costs: Costs) -> list[str]:
         "<p>One release, as a statement about smaller and larger changes of the "
         f"table. In bold: {costs.promised}</p>",
         plain_table(rows, header=header, marked=marked),
-        '<p class="quiet">Right guesses: of somebody who knows all the rest and finds '
-        f"both versions equally likely. {_BLIND}</p>",
+        f'<p class="quiet">{MEANING} {_BLIND}</p>',
     ]
 
 
@@ -102,11 +105,7 @@ def _correlation(correlation: Correlation) -> list[str]:
 def _risk(card: RiskCard | None) -> list[str]:
     parts = ["<h2>Risk card</h2>"]
     if card is None:
-        return [
-            *parts,
-            "<p>No attacker was stated, so there is no risk to put in numbers: add "
-            "<code>[threat]</code> to the release file.</p>",
-        ]
+        return [*parts, f"<p>{NO_RISK}</p>"]
     return [
         *parts,
         '<div class="card">',
@@ -122,16 +121,17 @@ def _risk(card: RiskCard | None) -> list[str]:
 
 def _expected(release: Release) -> list[str]:
     facts = [(shown_text(query.name), query.words) for query in release.queries]
-    return ["<h2>What it will answer, and how well</h2>", facts_list(facts)]
+    heading = "<h2>What it will answer, and how well</h2>"
+    return [heading, *_counted(release), facts_list(facts)]
+
+
+def _counted(release: Release) -> list[str]:
+    """Return which rows count, before any number is read."""
+    return [sentence_list(release.counted)] if release.counted else []
 
 
 def _results(release: Release) -> list[str]:
-    parts = ["<h2>Results</h2>"]
-    if release.keys_listed:
-        parts.append(
-            '<p class="quiet">Rows without a key, or with one that is not listed, do '
-            "not count in a table by that key.</p>"
-        )
+    parts = ["<h2>Results</h2>", *_counted(release)]
     for query in release.queries:
         if query.answer is not None:
             parts += _answer(query, query.answer)
@@ -151,6 +151,10 @@ def _answer(query: Query, answer: Answer) -> list[str]:
         )
     parts.append(_picture(query.name, answer))
     parts.append(answer_table(query.name, answer.columns, answer.rows))
+    if len(answer.rows) > _WITHOUT_SCROLLING:
+        parts.append(
+            f'<p class="quiet screen">{len(answer.rows):,} rows: the table scrolls.</p>'
+        )
     if answer.notes:
         parts.append(sentence_list(answer.notes))
     return [*parts, "</section>"]

@@ -18,14 +18,17 @@ def release_markdown(release: sections.Release) -> str:
     """Return the report of a release as Markdown."""
     parts = [
         f"# {markdown_text(release.title)}",
+        markdown_text(release.made),
         *_state(release),
         "## What was promised",
         f"**{markdown_text(release.promise)}**",
         "## What it costs",
         _costs(release.costs),
+        sections.MEANING,
         *_correlation(release.correlation),
         *_risk(release.risk),
         "## Queries" if release.is_plan else "## Results",
+        *([markdown_list(release.counted)] if release.counted else []),
         *(part for query in release.queries for part in _query(query)),
         "## What is not protected",
         markdown_list(release.unprotected),
@@ -52,7 +55,7 @@ def _state(release: sections.Release) -> list[str]:
 def _costs(costs: sections.Costs) -> str:
     rows = [
         [
-            f"{row.words}{' (promised)' if row.promised else ''}",
+            f"{row.words}{f' ({costs.tag})' if row.promised else ''}",
             row.name,
             *row.costs,
             shown_guess(row.chance),
@@ -73,7 +76,7 @@ def _correlation(correlation: sections.Correlation) -> list[str]:
 
 def _risk(card: sections.RiskCard | None) -> list[str]:
     if card is None:
-        return ["## Risk card", "No attacker was stated."]
+        return ["## Risk card", markdown_text(sections.NO_RISK)]
     return ["## Risk card", markdown_text(card.sentence), markdown_terms(card.facts)]
 
 

@@ -22,8 +22,9 @@ from undertow.report.release_facts import (
     risk_facts,
     theorems,
     unchecked,
-    unprotected,
+    wide_note,
 )
+from undertow.report.release_limits import counted, unprotected
 from undertow.report.release_words import (
     Record,
     all_costs,
@@ -37,7 +38,9 @@ from undertow.report.release_words import (
 
 __all__ = [
     "GUESSES",
+    "MEANING",
     "MOST_ROWS",
+    "NO_RISK",
     "Answer",
     "Correlation",
     "CostRow",
@@ -52,8 +55,22 @@ __all__ = [
 GUESSES = "right guesses of 100, at most"
 """The heading of a column of chances."""
 
+MEANING = (
+    "Right guesses: of somebody who knows all the rest and finds both versions equally "
+    "likely; blind guessing is right in 50 of 100 cases."
+)
+"""What that column says."""
+
 MOST_ROWS = 2000
 """Rows of a table that a report shows."""
+
+NO_RISK = (
+    "No attacker was stated, so there is no risk to put in numbers: add a [threat] to "
+    "the release file."
+)
+"""What stands in place of a risk card."""
+
+_PROMISE = "the promise."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +86,12 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs by granularity, their headings, and what the promised row says."""
+    """The costs by granularity, their headings, what the promised row says, its tag."""
 
     rows: tuple[CostRow, ...]
     heads: tuple[str, ...]
     promised: str
+    tag: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +157,7 @@ class Release:
     correlation: Correlation
     risk: RiskCard | None
     queries: tuple[Query, ...]
-    keys_listed: bool
+    counted: tuple[str, ...]
     unprotected: tuple[str, ...]
     checked: tuple[str, ...]
     unchecked: tuple[str, ...]
@@ -164,10 +182,10 @@ def release_sections(record: Record) -> Release:
         correlation=_correlation(record),
         risk=_risk(record),
         queries=tuple(
-            _query(query, error, answer)
+            _query(query, error, answer, record["document"]["source"]["unit"])
             for (query, error), answer in zip(asked, answers, strict=True)
         ),
-        keys_listed=any(q["by"] and error["cells"] is not None for q, error in asked),
+        counted=counted(record),
         unprotected=unprotected(record),
         checked=checked(record),
         unchecked=unchecked(record),
@@ -191,18 +209,20 @@ def _costs(record: Record) -> Costs:
         )
         for name, words, cost, chance, later in cost_rows(record)
     )
-    return Costs(rows, heads, _promised(record))
+    promised = _promised(record)
+    tag = "promised" if promised == _PROMISE else "keeps the promise"
+    return Costs(rows, heads, promised, tag)
 
 
 def _promised(record: Record) -> str:
     stated = record["document"]["promise"]
     if _is_inside(record):
-        return "the promise."
+        return _PROMISE
     if stated["correlation"] is not None:
         return "what is left to spend so that dependent records keep the promise."
     if stated["advantage"] is not None:
         return "what the promised advantage comes down to."
-    return "the promise."
+    return _PROMISE
 
 
 def _correlation(record: Record) -> Correlation:
@@ -257,7 +277,10 @@ def _risk(record: Record) -> RiskCard | None:
 
 
 def _query(
-    query: Mapping[str, Any], error: Mapping[str, Any], answer: Mapping[str, Any] | None
+    query: Mapping[str, Any],
+    error: Mapping[str, Any],
+    answer: Mapping[str, Any] | None,
+    unit: str | None,
 ) -> Query:
     words = query_words(query, error)
     if answer is None:
@@ -266,8 +289,8 @@ def _query(
         tuple(answer["columns"]),
         answer["rows"][:MOST_ROWS],
         len(answer["rows"]),
-        answer_words(query),
+        answer_words(query, unit=unit),
         answer["confidence"],
-        tuple(shown_text(note) for note in answer["notes"]),
+        tuple(map(shown_text, (*answer["notes"], *wide_note(query, answer["rows"])))),
     )
     return Query(query["name"], words, found)

@@ -185,8 +185,10 @@ def _thing(name: str, record: Record) -> str:
     if name in ("event", "event:add-remove"):
         return f"the data of {cell}"
     if found := re.fullmatch(r"w-event:(\d+)(:single-user)?", name):
-        whose = f"the data of {person}" if found[2] else "one entry in each window"
-        return f"{whose}, within {found[1]} windows of {_window(record)} in a row"
+        times = f"{found[1]} windows of {_window(record)} in a row"
+        if found[2]:
+            return f"the data of {person}, within {times}"
+        return f"the data of {person} in each of {times}, the same or another each time"
     if found := re.fullmatch(r"user(?::add-remove)?:max-times=(\d+)", name):
         return f"the data of {person} in at most {found[1]} windows"
     if name in ("user", "user:add-remove"):
@@ -235,21 +237,33 @@ def _question(record: Record) -> str:
 
 def promise_sentence(record: Record) -> str:
     """Say in one plain sentence what was promised."""
-    stated, loss = record["document"]["promise"], record["plan"]["promise"]
+    stated = record["document"]["promise"]
     if stated["advantage"] is not None:
         return _advantage_sentence(record)
+    # As it was stated, and not as the floats that a plan keeps, which are rounded up.
+    loss = {
+        name: Fraction(str(stated[name]))
+        for name in _SYMBOLS
+        if stated[name] is not None
+    }
     known = "even if they know all other data"
     if stated["correlation"] is not None:
-        level = float(Fraction(str(stated["epsilon"])))
-        loss = {"notion": "pure", "epsilon": level}
         known = (
             "even if they know how the records depend on each other, within the "
             "stated model, and any of the other records"
         )
     return (
-        f"Whoever sees this release and asks {_question(record)} is right in at most "
-        f"{shown_guess(guess_bound(loss))} of 100 cases ({loss_words(loss)}), {known}."
+        f"Whoever sees {_seen(record)} and asks {_question(record)} is right in at "
+        f"most {shown_guess(guess_bound(loss))} of 100 cases ({loss_words(loss)}), "
+        f"{known}."
     )
+
+
+def _seen(record: Record) -> str:
+    plan = record["plan"]
+    if plan["horizon_costs"] is None:
+        return "this release"
+    return f"all {plan['runs']:,} runs of this release"
 
 
 def _advantage_sentence(record: Record) -> str:
@@ -259,8 +273,8 @@ def _advantage_sentence(record: Record) -> str:
     threat = "" if plan["risk"] is None else f" ({plan['risk']['threat']})"
     return (
         f"The attacker of the stated threat{shown_text(threat)} is right at most "
-        f"{gain} percentage points more often because this release contains "
-        f"{about or 'what is protected'}."
+        f"{gain} percentage points more often because {about or 'what is protected'} "
+        f"went into {_seen(record)}."
     )
 
 

@@ -57,6 +57,31 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     assert result.stderr.count("\n") == 1
 
 
+def test_a_file_in_place_of_the_folder_is_named_and_left(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    result = invoke("demo", "--output", blocked)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("output must be a folder that can be written, got")
+    assert blocked.read_text() == "x"
+
+
+@pytest.mark.parametrize("name", ["city.csv", "city.toml", "report.html"])
+def test_files_of_others_are_never_written_over(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    result = invoke("demo", "--output", tmp_path)
+    assert result.exit_code == 2
+    assert f"with a {name} of its own; name another one" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_limits_are_told_rounded_up(shown):
+    lines = shown[1].stdout.splitlines()
+    assert "at most 73.2 of 100 cases" in lines[1]
+    assert "learns up to ε = 11.77 " in lines[3]
+
+
 @pytest.mark.parametrize(
     "name", ["plan", pytest.param("release", marks=pytest.mark.slow)]
 )

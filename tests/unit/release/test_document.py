@@ -192,7 +192,14 @@ def test_rows_can_be_the_unit():
     assert document.source.kind == "event"
     assert document.source.window_us is None
     assert document.source.windows is None
-    assert read(source__unit=GONE, bounds=GONE).source.unit is None
+    lone = read(source__unit=GONE, source__per="user", bounds=GONE)
+    assert lone.source.unit is None
+
+
+def test_a_unit_that_was_forgotten_is_asked_for():
+    sentence = refusal(changed(source__unit=GONE, bounds=GONE))
+    assert sentence.startswith("source.unit must name the column that says whose rows")
+    assert sentence.endswith('say so with per = "event".')
 
 
 def test_groups_and_rows_in_each_bound_the_rows_too():
@@ -266,8 +273,18 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"queries__0__wheer": "a"}, "queries[0].wheer must be a key of the format, got"),
     ({"source__zzz": 1}, "source.zzz must be a key of the format, got 'zzz' (known: "),
-    ({"promise": GONE}, "promise must be given, got nothing."),
-    ({"queries": GONE}, "queries must be given, got nothing."),
+    (
+        {"promise": GONE},
+        "promise must be given, got nothing; write [promise] and, below it, epsilon =",
+    ),
+    (
+        {"queries": GONE},
+        "queries must be given, got nothing; write [[queries]] and, below it, name",
+    ),
+    (
+        {"queries": {"name": "n", "select": "count"}},
+        "queries must be a list, got a table; write [[queries]] in two pairs of",
+    ),
     ({"queries": []}, "queries must have a length of at least 1, got 0."),
     ({"queries": "a"}, "queries must be a list, got 'a'."),
     ({"queries": [3]}, "queries[0] must be a table, got 3."),
@@ -340,7 +357,10 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
         {"source__per": "event"},
         "bounds.rows_per_unit must be left out where source.per",
     ),
-    ({"source__unit": GONE}, "bounds.rows_per_unit must be left out where source.unit"),
+    (
+        {"source__unit": GONE, "source__per": "user"},
+        "bounds.rows_per_unit must be left out where source.unit",
+    ),
     (
         {"bounds": GONE},
         "bounds.rows_per_unit must be given, got nothing; without it one",
@@ -487,7 +507,12 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
         {"queries__0__where": "steps >"},
         "queries[0].where must have a value, a column or",
     ),
-    ({"queries__0__by": "hour"}, "queries[0].by must be a list, got 'hour'."),
+    (
+        {"queries__0__by": "hour"},
+        "queries[0].by must be a list, got 'hour'; write [\"hour\"].",
+    ),
+    ({"queries__0__by": True}, "queries[0].by must be a list, got true."),
+    ({"queries__0__by": "h" * 61}, "queries[0].by must be a list, got 'hhh"),
     (
         {"queries__0__by": ["hour", "hour"]},
         "queries[0].by[1] must differ from those bef",
@@ -543,6 +568,7 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
     (
         {
             "source__unit": GONE,
+            "source__per": "user",
             "bounds": GONE,
             "queries__0__select": "count_distinct",
         },
@@ -572,8 +598,50 @@ def test_numbers_need_a_column_and_both_ends(select, missing):
     assert asked(**fields).queries[0].high == 1
     fields.pop(missing)
     sentence = refusal(changed(queries=[{"name": "q", **fields}]))
-    assert (
-        sentence == f"queries[0].{missing} must be given for a {select}, got nothing."
+    reason = "; without public ends one row could change the answer without limit"
+    assert sentence == (
+        f"queries[0].{missing} must be given for a {select}, got nothing"
+        f"{'' if missing == 'column' else reason}."
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "meant"),
+    [
+        ("average", "mean"),
+        ("Median", "quantile, with quantiles = [0.5]"),
+        ("percent", "mean, of a condition in [columns], with low = 0 and high = 1"),
+        ("max", "quantile, with quantiles near 0 or 1"),
+        ("distinct", "count_distinct"),
+        ("cuont", "count"),
+    ],
+)
+def test_what_people_ask_for_is_named_as_it_is_asked_here(asked_for, meant):
+    sentence = refusal(changed(queries__0__select=asked_for))
+    assert sentence.endswith(f"got {asked_for!r} (did you mean {meant}?).")
+
+
+def test_a_level_in_words_of_everyday_language_is_named():
+    people = refusal(changed(promise__granularity="patient"))
+    assert people.endswith(
+        "got 'patient'; people with all their rows are protected by user."
+    )
+    rows = refusal(changed(promise__granularity="row"))
+    assert rows.endswith('are protected by event, with source.per = "event".')
+    assert "protected by" not in refusal(changed(promise__granularity="usre"))
+
+
+def test_missing_keys_are_asked_for_by_texts_and_by_ranges():
+    sentence = refusal(changed(queries__0__keys=GONE))
+    assert 'keys = { hour = ["A", "B"] } or { hour = "0..23" }' in sentence
+    assert sentence.endswith('or use keys = "discover" with a promise.delta.')
+
+
+def test_keys_of_another_column_name_the_one_that_was_meant():
+    keys = {"hour": "0..23", "hours": "0..23"}
+    assert refusal(changed(queries__0__keys=keys)) == (
+        "queries[0].keys.hours must be a column of by, got another "
+        "(did you mean hour?)."
     )
 
 
@@ -768,7 +836,7 @@ def test_files_that_cannot_be_read_are_one_sentence(tmp_path):
         (b"a = " + b"[" * 100_000, "must be a TOML file, got too deep nesting."),
         (b"a = " + b"9" * 5000, "must be a TOML file, got an error: "),
         (b"#" * (LARGEST_FILE + 1), "must be a release file of at most 16 MiB, got"),
-        (b"", "promise must be given, got nothing."),
+        (b"", "promise must be given, got nothing; write [promise] and"),
     ]:
         file.write_bytes(content)
         assert words in file_refusal(file)

@@ -89,7 +89,7 @@ def test_groups_are_of_units_at_user_level_and_stay_calibrated(source, model):
 
 
 def test_rows_without_a_unit_are_units_that_a_chain_would_join():
-    lone = {"source": {"table": "t.csv", "time": "ts"}, "bounds": {}}
+    lone = {"source": {"table": "t.csv", "time": "ts", "per": "user"}, "bounds": {}}
     promise = {"epsilon": 1, "correlation": CHAINS["any chain"]}
     with pytest.raises(AssumptionError, match=r"source\.unit must be given"):
         release_plan(promise, **lone)

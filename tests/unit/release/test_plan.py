@@ -107,7 +107,7 @@ def test_rows_without_a_unit_are_units_of_one_row():
     plan = release_plan(
         {"epsilon": 1, "granularity": "user:add-remove"},
         bounds={},
-        source={"table": "t.csv"},
+        source={"table": "t.csv", "per": "user"},
     )
     assert plan.queries[0].share.noise.parameter == 1
 
@@ -346,7 +346,7 @@ def test_models_that_say_nothing_about_the_promise_are_refused():
         release_plan(
             {"epsilon": 1, "granularity": "user", "correlation": markov},
             bounds={},
-            source={"table": "t.csv"},
+            source={"table": "t.csv", "per": "user"},
         )
     with pytest.raises(AssumptionError, match="must be event or user"):
         release_plan(

@@ -83,6 +83,17 @@ def test_few_of_many_cells_are_named_and_fewer_on_a_narrow_screen():
     assert chart.count("label x more") == 3
 
 
+def test_labels_stand_below_their_cells_unless_they_would_spill():
+    short = cell_chart(answer(), [("a", 1, 0, 2), ("b", 1, 0, 2)], unit="rows")
+    assert 'class="label x"' in short
+    assert "first" not in short
+    assert "last" not in short
+    rows = [("x" * 60, 1, 0, 2), ("y" * 60, 1, 0, 2)]
+    long = cell_chart(answer(), rows, unit="rows")
+    assert 'class="label x first"' in long
+    assert 'class="label x more last"' in long
+
+
 def test_the_words_name_the_ends_and_the_level():
     rows = [("a", 1000, 900, 1100), ("b", 20, 10, 30)]
     words = chart_words(answer(), rows)

@@ -41,7 +41,7 @@ def sentences(release):
     """Return every sentence of a release and every text of its facts."""
     yield from (release.title, release.promise, release.correlation.words)
     yield from (*release.unprotected, *release.checked, *release.unchecked)
-    yield from release.theorems
+    yield from (*release.theorems, *release.counted)
     cards = () if release.risk is None else release.risk.facts
     for name, text in (*release.facts, *release.correlation.facts, *cards):
         yield from (name, text)
@@ -66,6 +66,25 @@ def test_both_languages_show_every_cost(record):
         for cell in (row.words, row.name, *row.costs, shown_guess(row.chance)):
             assert html.escape(cell) in page
             assert markdown_text(cell) in text
+
+
+def test_only_a_promised_cost_is_called_promised():
+    plain = release_sections(planned_record({"epsilon": 1}))
+    assert plain.costs.tag == "promised"
+    modelled = release_sections(RECORDS["correlated plan"]())
+    assert modelled.costs.tag == "keeps the promise"
+    assert "· keeps the promise" in release_html(modelled)
+    assert "(keeps the promise)" in release_markdown(modelled)
+
+
+def test_long_tables_say_that_they_scroll():
+    record = finished_record({"epsilon": 1})
+    answer = record["answers"][0]
+    row = list(answer["rows"][0])
+    answer["rows"] = [row] * 8
+    assert "the table scrolls" not in release_html(release_sections(record))
+    answer["rows"] = [row] * 9
+    assert "9 rows: the table scrolls." in release_html(release_sections(record))
 
 
 def test_a_report_is_its_sections_rendered(record):

@@ -16,9 +16,11 @@ from undertow.report.release_facts import (
     correlation_words,
     made_facts,
     query_words,
+    risk_facts,
     unchecked,
-    unprotected,
+    wide_note,
 )
+from undertow.report.release_limits import counted, unprotected
 from undertow.report.release_words import (
     cost_rows,
     granularity_words,
@@ -76,7 +78,7 @@ def test_text_is_cut_and_tamed():
     ("name", "words"),
     [
         ("event", "the data of one person in any one window of 1 hour, replaced"),
-        ("w-event:24", "one entry in each window, within 24 windows of 1 hour in a"),
+        ("w-event:24", "the data of one person in each of 24 windows of 1 hour in a"),
         ("w-event:2:single-user", "the data of one person, within 2 windows"),
         ("user:add-remove", "all data of one person, there or not"),
         ("user:max-times=4", "the data of one person in at most 4 windows, replaced"),
@@ -113,6 +115,20 @@ def test_the_promise_is_one_plain_sentence(promise, parts):
     sentence = promise_sentence(planned_record(promise))
     assert all(part in sentence for part in parts), sentence
     assert sentence.endswith(".")
+
+
+def test_the_promise_is_the_stated_one_and_not_its_float_rounded_up():
+    record = planned_record({"epsilon": 1, "delta": "1e-6"})
+    assert record["plan"]["promise"]["delta"] > Fraction(1, 10**6)
+    assert "(ε = 1, δ = 0.000001)" in promise_sentence(record)
+
+
+def test_a_promise_over_many_runs_is_about_all_of_them():
+    promise = {"epsilon": 1, "granularity": "w-event:24"}
+    record = planned_record(promise, source=WINDOWED, as_of="2026-01-01T05:00")
+    runs = record["plan"]["runs"]
+    assert runs > 1
+    assert f"sees all {runs} runs of this release and asks" in promise_sentence(record)
 
 
 def test_a_promise_of_advantage_names_the_attacker():
@@ -163,6 +179,114 @@ def test_what_is_not_protected_and_not_checked_is_said():
     assert any("no column says whose" in item for item in unchecked(lone))
 
 
+ROWS = (
+    {"source": {"table": "t.csv", "per": "user"}, "bounds": {}},
+    {"source": {"table": "t.csv", "unit": "person", "per": "event"}, "bounds": {}},
+)
+
+
+@pytest.mark.parametrize("parts", ROWS, ids=["no unit", "per event"])
+def test_rows_by_themselves_say_nothing_about_all_rows_of_a_person(parts):
+    level = "user" if "unit" not in parts["source"] else "event"
+    record = planned_record({"epsilon": 1, "granularity": level}, **parts)
+    words, _ = correlation_words(record)
+    assert "all of them together" not in words
+    for text in (words, " ".join(unprotected(record))):
+        assert "about somebody with several rows more can be learnt" in text
+    assert "How many people are in the table." not in unprotected(record)
+    whole = planned_record({"epsilon": 1})
+    assert "all of them together cost ε = 1" in correlation_words(whole)[0]
+    assert "How many people are in the table." in unprotected(whole)
+    assert "several rows" not in " ".join(unprotected(whole))
+
+
+def test_other_releases_are_not_said_to_be_within_the_promise():
+    text = " ".join(unprotected(planned_record({"epsilon": 1})))
+    assert "its budget together, which may be larger than this promise" in text
+
+
+def test_what_does_not_count_is_said_before_the_numbers():
+    mean = {"name": "m", "select": "mean", "column": "v", "low": 0, "high": 9}
+    record = planned_record({"epsilon": 1}, [mean])
+    rows, ends, intervals = counted(record)
+    assert rows.startswith("Of each person count at most 5 rows, drawn by chance.")
+    assert "smaller than those of the whole table" in rows
+    assert "nearest end" in ends
+    assert intervals.startswith("Intervals are about the noise alone")
+
+
+@pytest.mark.parametrize(
+    ("source", "bounds", "words"),
+    [
+        (WINDOWED, {"rows_per_unit": 1}, "at most 1 row in each window, drawn"),
+        (
+            {"table": "t.csv", "unit": "person"},
+            {"groups_per_unit": 2, "rows_per_group": 3},
+            "at most 2 cells of a table, and at most 3 rows in one cell, drawn",
+        ),
+    ],
+    ids=["windows", "groups"],
+)
+def test_every_bound_is_said(source, bounds, words):
+    query = {"name": "n", "select": "count", "by": ["z"], "keys": {"z": ["a", "b"]}}
+    promise = {"epsilon": 1, "granularity": "user"}
+    record = planned_record(promise, [query], source=source, bounds=bounds)
+    said = counted(record)
+    assert words in said[0]
+    assert said[1].startswith("Rows without a key, or with one that is not listed")
+
+
+def test_a_count_of_all_rows_has_no_limits_to_speak_of():
+    query = {"name": "n", "select": "count"}
+    record = planned_record(
+        {"epsilon": 1}, [query], source={"table": "t.csv", "per": "user"}, bounds={}
+    )
+    assert counted(record) == ()
+
+
+@pytest.mark.parametrize(
+    ("rows", "notes"),
+    [
+        ([("a", 4, 1, 6), ("b", 4, 0, 9)], 1),
+        ([("a", 4, 1, 9), ("b", 4, 0, 8)], 0),
+        ([("a", None, None, None)], 0),
+    ],
+)
+def test_an_interval_as_wide_as_the_ends_is_said_to_tell_nothing(rows, notes):
+    query = {"select": "mean", "low": "0", "high": "9"}
+    assert len(wide_note(query, rows)) == notes
+    assert wide_note({**query, "select": "sum"}, rows) == ()
+
+
+def test_errors_of_means_and_ranks_are_said_in_words():
+    ends = {"column": "v", "low": 0, "high": 9}
+    mean = {"name": "m", "select": "mean", **ends}
+    rank = {"name": "q", "select": "quantile", **ends}
+    record = planned_record({"epsilon": 1}, [mean, rank])
+    asked = zip(record["document"]["queries"], record["plan"]["queries"], strict=True)
+    first, second = (query_words(query, error) for query, error in asked)
+    assert "divided by the number of rows of the cell, with 95 % confidence" in first
+    assert "the rank of an answer is off by at most" in second
+
+
+def test_the_risk_under_a_model_holds_for_what_leaks_under_it():
+    promise = {"epsilon": 1, "granularity": "event", "correlation": MARKOV}
+    threat = {"categories": ["a", "b"]}
+    record = planned_record(promise, source=WINDOWED, threat=threat)
+    assert "leaks at most ε = 1 under the" in dict(risk_facts(record))["holds for"]
+    plain = dict(risk_facts(planned_record({"epsilon": 1}, threat=threat)))
+    assert plain["holds for"].endswith("ε = 1 at user level")
+
+
+def test_the_risk_says_with_whom_a_person_is_compared():
+    threat = {"categories": ["a", "b", "c"], "prior": [6, 3, 1]}
+    facts = dict(risk_facts(planned_record({"epsilon": 1}, threat=threat)))
+    assert facts["right without this release"] == "at most 60 of 100 cases"
+    # 1 minus the chance 0.36 + 0.09 + 0.01 that two people are alike.
+    said = facts["more often right because of it"]
+    assert said.endswith("who did not take part; full disclosure would give 54")
+
+
 def test_discovered_keys_are_said_to_be_released():
     query = {"name": "zones", "select": "count", "by": ["zone"], "keys": "discover"}
     record = planned_record({"epsilon": 1, "delta": "1e-6"}, [query])
@@ -183,6 +307,11 @@ def test_discovered_keys_are_said_to_be_released():
 )
 def test_axes_say_what_their_numbers_are(select, words):
     assert answer_words({"select": select, "column": "v"}) == words
+
+
+def test_numbers_of_units_are_named_by_their_column():
+    query = {"select": "count_distinct", "column": None}
+    assert answer_words(query, unit="patient") == "different patient"
 
 
 def test_passwords_of_the_table_are_hidden():
