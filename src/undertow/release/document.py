@@ -159,7 +159,8 @@ class ReleaseDocument(Part):
             raise Fault(
                 "source.unit",
                 "must name the column that says whose rows they are, got nothing; "
-                'where each row is somebody else\'s, say so with per = "event"',
+                'where each row is somebody else\'s, say so with per = "event" and '
+                'promise.granularity = "event"',
             )
 
     def _check_bounds(self) -> None:

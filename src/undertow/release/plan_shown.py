@@ -111,9 +111,9 @@ def _horizon(plan: ReleasePlan) -> dict[str, Any] | None:
 
 def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     """Return a plan as text, with or without markup for the terminal."""
-    promise, leak, risk = plan.promise, plan.leakage(), plan.risk()
+    leak, risk = plan.leakage(), plan.risk()
     parts = [
-        ("promise", f"{promise.total} at {promise.granularity.name} level"),
+        ("promise", _promise_text(plan)),
         ("cost of this run", reports_table(list(plan.costs().values()))),
     ]
     if plan.timeline.runs > 1:
@@ -132,6 +132,15 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     )
 
 
+def _promise_text(plan: ReleasePlan) -> str:
+    """Return what is promised, and whose rows are meant where no column says it."""
+    promise, source = plan.promise, plan.document.source
+    text = f"{promise.total} at {promise.granularity.name} level"
+    if source.unit is None or source.kind == "event":
+        text += "; each row is protected by itself, whoever has several of them"
+    return text
+
+
 def _leakage_text(leak: Leakage) -> str:
     """Return what is learnt at most, by which theorem, and what it takes on trust."""
     lines = [f"at most {format_up(exact(leak.value), 6)}, by {leak.theorem}"]
@@ -142,9 +151,16 @@ def _leakage_text(leak: Leakage) -> str:
 
 def _error_line(error: dict[str, Any]) -> str:
     cells = "keys to discover" if error["cells"] is None else f"{error['cells']} cells"
+    cells = "1 cell" if error["cells"] == 1 else cells
     level = f"{100 * error['confidence']:g} %"
     name, width = on_one_line(error["name"]), f"{error['half_width']:.6g}"
-    text = f"{name}: ± {width} {error['unit']} ({level}), {error['mechanism']}, {cells}"
+    off = f"± {width} {error['unit']}"
+    if error["select"] in ("mean", "variance"):
+        each = f"{error['half_width'] / 1000:.3g}"
+        off += f", such as ± {each} where these are 1000"
+    if error["select"] == "quantile":
+        off = f"rank off by at most {width} rows"
+    text = f"{name}: {off} ({level}), {error['mechanism']}, {cells}"
     if error["threshold"] is not None:
         text += f", keys from {error['threshold']} noisy units on"
     return text

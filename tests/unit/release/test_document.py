@@ -199,7 +199,7 @@ def test_rows_can_be_the_unit():
 def test_a_unit_that_was_forgotten_is_asked_for():
     sentence = refusal(changed(source__unit=GONE, bounds=GONE))
     assert sentence.startswith("source.unit must name the column that says whose rows")
-    assert sentence.endswith('say so with per = "event".')
+    assert 'say so with per = "event" and promise.granularity = "event"' in sentence
 
 
 def test_groups_and_rows_in_each_bound_the_rows_too():
