@@ -16,7 +16,7 @@ from undertow.release._extras import load
 from undertow.release.bounding import keep_first
 from undertow.release.coding import bin_number, code
 from undertow.release.column_types import arrow_word
-from undertow.release.engine_sql import Backend, among, enclosed, wide
+from undertow.release.engine_sql import Backend, among, enclosed, type_name, wide
 from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source, guarded
@@ -155,7 +155,7 @@ def _public(cells: Any, job: Job, place: int) -> Any:
     ):
         raise PlanError(
             f"column {name!r} must hold whole numbers, text, dates or truth values to "
-            f"be grouped by, got {kind}; derive such a column."
+            f"be grouped by, got {type_name(kind)}; derive such a column."
         )
     if job.grid is None:
         # Days that Python cannot write are no keys, so that no row can raise an error.
@@ -163,10 +163,17 @@ def _public(cells: Any, job: Job, place: int) -> Any:
     keys = job.grid.keys[place]
     if not all(_fits(key, kind) for key in keys):
         raise PlanError(
-            f"the keys of {name!r} must be of the column's type, got keys of another "
-            f"type than {kind}; state the types of a CSV file in source.types."
+            f"the keys of {name!r} must be of the column's type, {type_name(kind)}, "
+            f"got {_key_words(keys)}; write such keys, or state the type of a column "
+            "of a CSV file in source.types."
         )
     return among(column, keys)
+
+
+def _key_words(keys: Sequence[Any]) -> str:
+    """Say of which type keys are, all of which are of one."""
+    words = {bool: "truth values", int: "whole numbers", str: "texts"}
+    return words.get(type(keys[0]), "dates")
 
 
 def _fits(key: Any, kind: Any) -> bool:

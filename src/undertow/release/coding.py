@@ -16,7 +16,7 @@ from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release._extras import load
-from undertow.release.engine_sql import double, truth
+from undertow.release.engine_sql import double, truth, type_name
 from undertow.release.job import Value
 
 __all__ = ["MOST_CODE", "bin_number", "code", "decimal_places", "present"]
@@ -33,9 +33,9 @@ def present(column: Any) -> Any:
     """Tell whether a row has this number: not missing and not NaN."""
     if column.type().is_floating():
         return column.notnull() & ~column.isnan()
-    if column.type().is_decimal() and column.type().scale is None:
-        # A numeric of PostgreSQL without scale may hold NaN, and be too large to cast.
-        return column.notnull() & (column.cast("string") != ibis.literal("NaN"))
+    if column.type().is_decimal() and column.get_backend().name == "postgres":
+        # Its decimals hold NaN, whatever their scale, above all numbers.
+        return column.notnull() & (column != ibis.literal("NaN").cast("decimal"))
     return column.notnull()
 
 
@@ -63,11 +63,21 @@ def code(column: Any, value: Value) -> Any:
     if kind.is_uint64():
         return _decimal_code(column.cast("decimal(20, 0)"), value)
     if kind.is_decimal():
-        return _decimal_code(column, value)
+        return _decimal_code(_unlimited(column), value)
     raise PlanError(
-        f"column {value.column!r} must hold numbers, got {kind}; state the types of a "
-        "CSV file in source.types."
+        f"column {value.column!r} must hold numbers, got {type_name(kind)}; state the "
+        "types of a CSV file in source.types."
     )
+
+
+def _unlimited(column: Any) -> Any:
+    """Return a decimal of more digits than others have, on PostgreSQL, without scale.
+
+    What its scale leaves room for could not be written as a decimal of 38.
+    """
+    precision = column.type().precision
+    long = precision is not None and precision > _DIGITS
+    return column.cast("decimal").name(column.get_name()) if long else column
 
 
 def _int(value: int) -> Any:
@@ -226,8 +236,12 @@ def bin_number(column: Any, cuts: Sequence[Fraction]) -> Any:
     kind, there = column.type(), present(column)
     if kind.is_boolean():
         column = truth(column)
+    elif kind.is_decimal():
+        column = _unlimited(column)
     elif not kind.is_numeric():
-        raise PlanError(f"column {column.get_name()!r} must hold numbers, got {kind}.")
+        raise PlanError(
+            f"column {column.get_name()!r} must hold numbers, got {type_name(kind)}."
+        )
     found = [_mark(column, cut) for cut in cuts[1:-1]]
     marks = [mark for mark in found if not isinstance(mark, bool)]
     always = sum(mark is True for mark in found)  # these come first

@@ -13,14 +13,16 @@ from undertow.release._extras import load
 from undertow.release.aggregate import Rows, aggregate
 from undertow.release.bounding import keep_first, window_start
 from undertow.release.coding import present
+from undertow.release.document import TIME_COLUMNS
 from undertow.release.document_errors import nearest
 from undertow.release.engine_sql import (
     enclosed,
     epoch_us,
-    held_whole,
+    held,
     midnight,
     moment,
     naive_utc,
+    type_name,
     whole_microseconds,
 )
 from undertow.release.expression import Expression
@@ -165,25 +167,30 @@ class _Run:
 
     def _read(self) -> Any:
         """Return the rows of the slice, times in UTC, only columns that are used."""
-        table, backend = self.source.table, self.source.backend
-        used = sorted(self._used())
-        for name in used:
-            self._check_present(name)
-        decimals = [name for name in used if table[name].type().is_decimal()]
-        if decimals:
-            table = table.mutate(**{n: held_whole(table[n], backend) for n in decimals})
-        table = self._part(table)
+        backend, used = self.source.backend, sorted(self._used())
+        times = () if self.slice is None else (self.slice.column,)
+        read = sorted({*used, *times})
+        table = self._part(self._held(read))
         if backend == "duckdb" and self._bounds and not self.source.stored:
             # Bounding reads it several times: all of them must see the same rows.
-            times = () if self.slice is None else (self.slice.column,)
-            copied = table.select(*sorted({*used, *times}))
-            table = self._part(self.source.kept(copied))
+            table = self._part(self.source.kept(table.select(*read)))
         chosen = {name: table[name] for name in used}
         for name, column in chosen.items():
             if column.type().is_timestamp():
                 chosen[name] = whole_microseconds(naive_utc(column, backend), backend)
             chosen[name] = enclosed(chosen[name])
         return table.select(**chosen) if chosen else table
+
+    def _held(self, names: Sequence[str]) -> Any:
+        """Return the table, these columns with values that no query fails on."""
+        table, changed = self.source.table, {}
+        for name in names:
+            self._check_present(name)
+            column = table[name]
+            safe = held(column, self.source.backend, collated=self.source.collated)
+            if safe is not column:
+                changed[name] = safe
+        return table.mutate(**changed) if changed else table
 
     def _part(self, table: Any) -> Any:
         """Return the rows of the slice that belong to a unit."""
@@ -206,6 +213,7 @@ class _Run:
     def _windowed(self, table: Any) -> Any:
         """Add the window of each row; rows without a time are left out."""
         name, backend = str(self.bounding.time), self.source.backend
+        _check_time(name, table[name].type())
         table = table.filter(table[name].notnull())
         epoch = epoch_us(naive_utc(table[name], backend), backend)
         start = window_start(epoch, int(self.bounding.window_us or 1))
@@ -231,8 +239,17 @@ class _Run:
                 "in the table."
             )
         if name not in available:
-            near = nearest(name, available)
+            near = nearest(name, available) or _elsewhere(name, len(available))
             raise PlanError(f"columns must be of the table, got {name[:60]!r}{near}.")
+
+
+def _elsewhere(name: str, columns: int) -> str:
+    """Say what a name that is no column may have been meant for."""
+    if columns == 1:
+        return "; the table has one column, and the columns of a CSV file have commas"
+    if name in TIME_COLUMNS:
+        return f"; {name} is that of source.time, or of a column in [columns]"
+    return "; text is written in single quotes, 'so'"
 
 
 def _without_derived(names: set[str], derived: Mapping[str, Expression]) -> set[str]:
@@ -257,14 +274,18 @@ def _check_unit(name: str, kind: Any) -> None:
         )
 
 
+def _check_time(name: str, kind: Any) -> None:
+    if not (kind.is_timestamp() or kind.is_date()):
+        raise PlanError(
+            f"column {name!r} must hold times or dates, got {type_name(kind)}; cast it "
+            "in the table, or state it in source.types for a CSV file."
+        )
+
+
 def _inside(column: Any, part: Slice) -> Any:
     """Tell whether a time lies in the slice; a missing time does not."""
     kind = column.type()
-    if not (kind.is_timestamp() or kind.is_date()):
-        raise PlanError(
-            f"column {part.column!r} must hold times or dates, got {kind}; cast it in "
-            "the table, or state it in source.types for a CSV file."
-        )
+    _check_time(part.column, kind)
     zone = kind.is_timestamp() and kind.timezone is not None
     time = midnight(column) if kind.is_date() else column
     inside = time.notnull()

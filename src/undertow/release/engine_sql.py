@@ -22,13 +22,14 @@ __all__ = [
     "enclosed",
     "epoch_days",
     "epoch_us",
-    "held_whole",
+    "held",
     "long",
     "midnight",
     "moment",
     "naive_utc",
     "numbers_of_text",
     "truth",
+    "type_name",
     "whole_microseconds",
     "wide",
     "written",
@@ -42,6 +43,7 @@ Backend = Literal["duckdb", "postgres", "pyspark"]
 BACKENDS = ("duckdb", "postgres", "pyspark")
 _FEW_KEYS = 200
 _MOST_DIGITS = 38
+_COARSE = (0, 3)  # decimal places of seconds and milliseconds
 _EPOCH = datetime(1970, 1, 1)
 _FIRST, _LAST = datetime.min, datetime.max
 _DAYS = date.min, date.max
@@ -105,6 +107,12 @@ def long(number: Any, backend: Backend) -> Any:
     return number.cast("int64")
 
 
+def type_name(kind: Any) -> str:
+    """Return the name of a type on one line, in the engine's words if Ibis has none."""
+    name = kind.raw_type if kind.is_unknown() else kind
+    return " ".join(str(name).split())
+
+
 def truth(column: Any) -> Any:
     """Return a truth value as 1 or 0; PostgreSQL casts none to 64 bits."""
     one, zero = (ibis.literal(bit).cast("int64") for bit in (1, 0))
@@ -124,19 +132,41 @@ def enclosed(column: Any) -> Any:
     return column if closed else ibis.coalesce(column)
 
 
-def held_whole(column: Any, backend: Backend) -> Any:
-    """Return whole numbers of 38 digits, those of more digits missing.
+def held(column: Any, backend: Backend, *, collated: bool = False) -> Any:
+    """Return a column whose every value bears what is done with it.
 
-    DuckDB's numbers of 128 bits have up to 39, and Ibis takes them for decimals of 38:
-    what is done with more would fail. Written as text because Ibis leaves out casts
-    that, by its types, do nothing.
+    DuckDB's whole numbers of 128 bits have up to 39 digits, and Ibis takes them for
+    decimals of 38; its seconds and milliseconds reach beyond what it compares and
+    computes in, microseconds. What does not fit is missing: it would end the query.
+    Ibis does not know its nanoseconds with a zone. Text that is `collated` is read by
+    its characters, so that only what is the same is equal.
     """
     kind = column.type()
-    if backend != "duckdb" or not kind.is_decimal():
+    if kind.is_string() and backend == "postgres":
+        # Enumerations compare with their own words only; char(n) is padded, but equal
+        # to what is not. Of other text that is what it is read as anyway.
+        column = _builtin("text", "string")(column)
+    if kind.is_string() and collated:
+        return _by_characters(column, backend)
+    if backend != "duckdb":
         return column
-    if (kind.precision, kind.scale) != (_MOST_DIGITS, 0):
-        return column
-    return column.cast("string").try_cast(kind)
+    if kind.is_decimal() and (kind.precision, kind.scale) == (_MOST_DIGITS, 0):
+        # As text, because Ibis leaves out casts that, by its types, do nothing.
+        return column.cast("string").try_cast(kind)
+    if kind.is_timestamp() and kind.scale in _COARSE:
+        return column.try_cast("timestamp(6)")
+    if kind.is_unknown() and str(kind.raw_type) == "TIMESTAMPTZ_NS":
+        return column.cast("timestamp(9)")
+    return column
+
+
+def _by_characters(text: Any, backend: Backend) -> Any:
+    """Return text without its collation: bytes have none."""
+    out, back = "encode", "decode"
+    if backend == "postgres":
+        out, back = "convert_to", "convert_from"
+    code = () if backend == "duckdb" else ("UTF-8",)
+    return _builtin(back, "string")(_builtin(out, "binary")(text, *code), *code)
 
 
 def midnight(day: Any) -> Any:
@@ -151,7 +181,17 @@ def naive_utc(column: Any, backend: Backend) -> Any:
         return midnight(column)
     if kind.timezone is None or backend == "pyspark":
         return column
-    return _builtin("timezone", "timestamp")("UTC", column)
+    if backend == "postgres":
+        return _builtin("timezone", "timestamp")("UTC", column)
+    # Its own function fails far from today, and is many times slower.
+    number = _builtin("epoch_us", "int64")(column)
+    finite = _builtin("make_timestamp", "timestamp")(number)
+    last, first = (
+        ibis.literal(end).cast("timestamp") for end in ("infinity", "-infinity")
+    )
+    present, zero = column.notnull(), moment(0, zone=True)
+    infinite = present.ifelse((column > zero).ifelse(last, first), ibis.null())
+    return ibis.coalesce(finite, infinite)
 
 
 def epoch_us(column: Any, backend: Backend) -> Any:
@@ -228,6 +268,9 @@ def among(column: Any, keys: Sequence[Any]) -> Any:
     Consecutive numbers and days become a range, few keys a list; many keys travel as
     one text that the engine splits, so that no table has to be created on it.
     """
+    bounds = column.type().bounds if column.type().is_integer() else None
+    if bounds is not None:  # none beyond them is in the column, nor can be cast to it
+        keys = [key for key in keys if bounds.lower <= key <= bounds.upper]
     if not keys:
         return ibis.literal(False)
     if _consecutive(keys):

@@ -155,8 +155,8 @@ def _read(column: Any) -> Any:
     dtype = column.type()
     if dtype.is_integer():
         return _whole(column, dtype)
-    if dtype.is_decimal():
-        return _decimal(column, dtype)
+    if dtype.is_decimal():  # which are NaN as well on PostgreSQL
+        return _decimal(column, dtype).nullif(_number(math.nan))
     if dtype.is_floating():
         return column.cast("float64").nullif(_number(math.nan))
     if dtype.is_timestamp() and dtype.timezone is not None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from hashlib import shake_256
 from typing import Any
 
@@ -41,6 +42,7 @@ from undertow.release.engine_sql import (
     long,
     numbers_of_text,
     truth,
+    type_name,
 )
 
 __all__ = ["PRIME", "KeyedOrder", "coefficients", "text_secret"]
@@ -55,6 +57,7 @@ _SHORT_BYTES = 4
 _FLOAT_LIMIT = 2.0**42
 _FLOAT_SCALE = 2.0**20
 _DECIMAL_LIMIT = 10**11
+_DECIMAL_LEAST = Decimal("1e-30")
 _DECIMAL_PLACES = 6
 
 
@@ -217,7 +220,7 @@ def _parts(column: Any, key: bytes, backend: Backend) -> _Parts:
         return _Parts(_limbs(number), missing)
     raise PlanError(
         f"column {column.get_name()!r} must hold numbers, text, times or truth values, "
-        f"got {kind}; leave it out or cast it in the table."
+        f"got {type_name(kind)}; leave it out or cast it in the table."
     )
 
 
@@ -238,9 +241,13 @@ def _decimal_number(column: Any, backend: Backend) -> tuple[Any, Any]:
     places = _DECIMAL_PLACES if scale is None else min(scale, _DECIMAL_PLACES)
     # Compared as doubles, which every scale can be cast to; there are 11 + 6 digits at
     # most then. DuckDB multiplies in the type of the decimal, which needs room.
-    regular = column.cast("float64").abs() < double(float(_DECIMAL_LIMIT))
-    if backend == "postgres":  # whose numbers may be too large for a double
-        below = column.abs() < ibis.literal(10 * _DECIMAL_LIMIT)
+    size = near = column
+    if backend == "postgres":  # whose numbers may be beyond a double, or below
+        size = column.abs()
+        near = (size < ibis.literal(_DECIMAL_LEAST)).ifelse(ibis.literal(0), column)
+    regular = near.cast("float64").abs() < double(float(_DECIMAL_LIMIT))
+    if backend == "postgres":
+        below = size < ibis.literal(10 * _DECIMAL_LIMIT)
         regular = below.ifelse(regular, ibis.literal(False))
     safe = regular.ifelse(column, ibis.null(column.type()))
     safe = safe.cast(f"decimal(38, {places})")

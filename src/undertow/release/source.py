@@ -15,6 +15,7 @@ from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
 from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of
+from undertow.release.source_collated import has_collations
 from undertow.release.source_stored import is_stored
 
 __all__ = ["Source", "SourceSpec", "guarded", "open_source"]
@@ -60,6 +61,8 @@ class Source:
     stored : bool
         Whether every statement reads the same rows, unless they are written to; a view
         or an expression may give others to each.
+    collated : bool
+        Whether text may compare as equal without being the same.
 
     Notes
     -----
@@ -71,6 +74,7 @@ class Source:
     closing: Callable[[], None] = field(default=lambda: None, repr=False)
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
     stored: bool = field(default=True, repr=False)
+    collated: bool = field(default=False, repr=False)
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
@@ -263,4 +267,9 @@ def _open_ibis(table: Any) -> Source:
                 "spark.sql.session.timeZone."
             )
     with guarded(backend):
-        return Source(table, backend, stored=is_stored(table, backend))
+        return Source(
+            table,
+            backend,
+            stored=is_stored(table, backend),
+            collated=has_collations(table, backend),
+        )

@@ -20,6 +20,7 @@ from undertow._validate import check_count
 from undertow.errors import PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded
+from undertow.release.source_collated import has_collations
 from undertow.release.source_csv import check_unpacked, open_csv
 from undertow.release.source_names import require_apart
 from undertow.release.source_stored import is_stored
@@ -251,6 +252,7 @@ def _open_parquet(connection: Any, files: list[str]) -> Any:
     for file in files:
         schema = parquet.read_schema(file)
         require_apart(schema.names, where=Path(file).name)
+        _check_digits(schema)
         found = {field.name: _stored_type(field.type) for field in schema}
         first = first or found
         if found != first:
@@ -261,6 +263,17 @@ def _open_parquet(connection: Any, files: list[str]) -> Any:
                 f"{Path(files[0]).name}; write them alike."
             )
     return connection.read_parquet(files, table_name=_NAME)
+
+
+def _check_digits(schema: Any) -> None:
+    """Refuse decimals that DuckDB reads as floating point, which merges units."""
+    types = load("pyarrow").types
+    for field in schema:
+        if types.is_decimal256(field.type):
+            raise PlanError(
+                f"column {field.name!r} must have at most 38 digits, got "
+                f"{field.type.precision}; write it as text or with fewer."
+            )
 
 
 def _stored_type(kind: Any) -> str:
@@ -316,7 +329,8 @@ def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:
             table = connection.table(chosen)
             lock_duckdb(connection, [path])
             stored = is_stored(table, "duckdb")
-        return Source(table, "duckdb", closing, stored=stored)
+            collated = has_collations(table, "duckdb")
+        return Source(table, "duckdb", closing, stored=stored, collated=collated)
     except BaseException:
         closing()
         raise

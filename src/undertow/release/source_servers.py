@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded
+from undertow.release.source_collated import has_collations
 from undertow.release.source_files import Limits, open_file
 from undertow.release.source_stored import is_stored
 
@@ -122,7 +123,8 @@ def _postgres_table(connection: Any, schema: str, table: str) -> Source:
                     f"relation must name a table of the database, got {table[:60]!r}."
                 ) from None
             stored = is_stored(found, "postgres")
-        return Source(found, "postgres", closing, stored=stored)
+            collated = has_collations(found, "postgres")
+        return Source(found, "postgres", closing, stored=stored, collated=collated)
     except BaseException:
         closing()
         raise
@@ -144,4 +146,6 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         if name.lower().endswith(".parquet") or path.is_dir():
             return Source(connection.read_parquet(str(path)), "pyspark")
         table = connection.table(name)
-        return Source(table, "pyspark", stored=is_stored(table, "pyspark"))
+        stored = is_stored(table, "pyspark")
+        collated = has_collations(table, "pyspark")
+        return Source(table, "pyspark", stored=stored, collated=collated)

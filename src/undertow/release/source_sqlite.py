@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ __all__ = ["open_sqlite"]
 
 _NAME = "undertow_source"
 _PIECE = 50_000
+_LARGEST, _LARGEST_EXACT = 2.0**63, 2**53
 # SQLite's own rules of affinity, dates and truth values first; (marks, read as, cast).
 _TYPES = (
     (("BOOL",), "int64", "BOOLEAN"),
@@ -46,8 +48,12 @@ def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
     Raises
     ------
     PlanError
-        If there is no such table, a column has no declared type, or a value is not of
-        its declared type.
+        If there is no such table, or a column has no declared type.
+
+    Notes
+    -----
+    SQLite lets any cell hold anything. A value that is not of the declared type of its
+    column is missing, so that no row can end the run.
     """
     try:
         file = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
@@ -112,25 +118,60 @@ def _copy(
     arrow = load("pyarrow")
     schema = arrow.schema([(name, read) for name, (read, _) in types.items()])
     columns = ", ".join(f"{_quoted(n)} {cast}" for n, (_, cast) in types.items())
+    casts = (f"TRY_CAST({_quoted(n)} AS {cast})" for n, (_, cast) in types.items())
+    copy = f"INSERT INTO {_NAME} SELECT {', '.join(casts)} FROM undertow_piece"
     target.execute(f"CREATE TEMP TABLE {_NAME} ({columns})")
+    file.text_factory = bytes  # which need not be UTF-8
     rows = file.execute(
         f"SELECT {', '.join(map(_quoted, types))} FROM {_quoted(table)}"
     )
     while piece := rows.fetchmany(_PIECE):
         values = zip(*piece, strict=True)
         arrays = [
-            _array(arrow, column, field)
+            _array(arrow, column, field.type)
             for column, field in zip(values, schema, strict=True)
         ]
         target.register("undertow_piece", arrow.table(arrays, schema=schema))
-        target.execute(f"INSERT INTO {_NAME} SELECT * FROM undertow_piece")
+        target.execute(copy)
         target.unregister("undertow_piece")
 
 
-def _array(arrow: Any, column: Any, field: Any) -> Any:
+def _array(arrow: Any, column: Sequence[Any], kind: Any) -> Any:
+    """Return a column of cells, missing where one is not of the declared type."""
+    alike, cell_of = _CELLS[str(kind)]
     try:
-        return arrow.array(column, type=field.type)
+        found = arrow.array(column)
+        if str(found.type) in alike:
+            return found.cast(kind)
     except (arrow.ArrowException, OverflowError, TypeError):
-        raise PlanError(
-            f"column {field.name!r} must hold values of its declared type, got another."
-        ) from None
+        pass  # they are not alike, or one is no text
+    return arrow.array([cell_of(cell) for cell in column], kind)
+
+
+def _whole(cell: Any) -> int | None:
+    whole = isinstance(cell, int) or (
+        isinstance(cell, float) and cell.is_integer() and abs(cell) < _LARGEST
+    )
+    return int(cell) if whole else None
+
+
+def _real(cell: Any) -> float | None:
+    exact = isinstance(cell, float) or (
+        isinstance(cell, int) and abs(cell) <= _LARGEST_EXACT
+    )
+    return float(cell) if exact else None
+
+
+def _text(cell: Any) -> str | None:
+    try:
+        return cell.decode() if isinstance(cell, bytes) else None
+    except UnicodeDecodeError:
+        return None
+
+
+_CELLS: dict[str, tuple[tuple[str, ...], Callable[[Any], Any]]] = {
+    "int64": (("int64", "null"), _whole),
+    "double": (("double", "int64", "null"), _real),
+    "string": (("binary", "null"), _text),
+}
+"""For each type what Arrow finds in cells that are all of it, and how to read one."""

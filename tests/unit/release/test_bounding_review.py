@@ -257,3 +257,36 @@ def test_lines_of_a_csv_file_are_no_comments(tmp_path):
                 source, [Job("c", ("rows",))], bounding=Bounding("person", 1)
             )
         assert answer.measures["rows"].tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("zone = yes", "got 'yes'; text is written in single quotes"),
+        ("month = 3", "got 'month'; month is that of source.time, or of a column in"),
+    ],
+)
+def test_a_name_that_is_no_column_is_said_to_be_what_it_may_be(where, words):
+    job = Job("c", ("rows",), where=parse_expression(where))
+    table = pa.table({"zone": ["A"], "n": [1]})
+    with open_source(table) as source, pytest.raises(PlanError, match=words):
+        run_jobs(source, [job])
+
+
+def test_a_table_of_one_column_is_one_without_commas():
+    table = pa.table({"zone;n": ["A;1"]})
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="the table has one column, and the columns of"),
+    ):
+        run_jobs(source, [Job("c", ("rows",), where=parse_expression("visits = 1"))])
+
+
+def test_the_types_of_keys_and_column_are_named():
+    grid = Grid(("n",), (("1", "2"),))
+    table = pa.table({"n": [1, 2]})
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="column's type, int64, got texts; write such"),
+    ):
+        run_jobs(source, [Job("c", ("rows",), by=("n",), grid=grid)])
