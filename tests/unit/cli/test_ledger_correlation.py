@@ -117,8 +117,8 @@ def test_a_release_is_charged_to_a_ledger_with_a_model(tmp_path):
 def test_rows_that_are_units_have_no_order(tmp_path):
     path = write_visits(tmp_path)
     path.write_text(
-        "[source]\ntable = 'visits.csv'\nper = 'user'\n[promise]\nepsilon = 1\n[[queries]]\n"
-        "name = 'n'\nselect = 'count'\n"
+        "[source]\ntable = 'visits.csv'\nper = 'user'\n[promise]\nepsilon = 1\n"
+        "[[queries]]\nname = 'n'\nselect = 'count'\n"
     )
     steps = 'steps={model="markov", gamma=3, leakage=1}'
     done = init(tmp_path / "a", steps, where=("--release", path))
