@@ -7,7 +7,10 @@ DOCS_STAMP := $(VENV)/.installed-docs
 
 ENGINES_STAMP := $(VENV)/.installed-engines
 
-.PHONY: demo test check docs doctest engines bench lock plain oldest clean help
+# Two workers on two cores: a second thread in each would only wait for the others.
+ALONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: demo test slow check docs doctest engines bench lock plain oldest clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,7 +34,10 @@ demo: $(STAMP) ## release a synthetic city in private, attack it, write a report
 	$(BIN)/undertow demo --output demo
 
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest -n 2 -m "not slow and not spark and not browser"
+	$(ALONE) $(BIN)/python -m pytest -n 2 -m "not slow and not spark and not browser"
+
+slow: $(STAMP) ## run the tests that take long
+	$(ALONE) $(BIN)/python -m pytest -q -n 2 -m "slow and not spark and not browser"
 
 engines: $(ENGINES_STAMP) ## run the tests that need Spark (Java 17) or Chromium
 	$(BIN)/python -m pytest -q -m "spark or browser"
@@ -63,7 +69,8 @@ oldest: ## run the unit tests with the oldest supported numpy and scipy
 	  "typer==0.12.*" "rich==13.*" "click<8.2" matplotlib dp-accounting opendp riskcal scikit-learn \
 	  pytest pytest-xdist hypothesis mpmath jsonschema
 	.venv-oldest/bin/python -m pip install --quiet --no-deps .
-	.venv-oldest/bin/python -m pytest -q -n 2 -m "not slow and not data" tests/unit tests/published
+	$(ALONE) .venv-oldest/bin/python -m pytest -q -n 2 -m "not slow and not data" \
+	  tests/unit tests/published
 
 lock: $(STAMP) ## compile the locked requirements anew
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/dev.txt requirements/dev.in
