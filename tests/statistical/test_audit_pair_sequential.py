@@ -54,6 +54,7 @@ def audits(function, claim, *, trials, count):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("function", "claim"), CASES)
 def test_true_claims_are_never_refuted_more_often_than_stated(function, claim):

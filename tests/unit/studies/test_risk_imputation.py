@@ -92,6 +92,7 @@ def test_without_a_learner_the_stand_in_is_taken(monkeypatch, tmp_path):
     assert not data["people-sex"].real
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.extra
 @pytest.mark.skipif(HERE is None, reason="UNDERTOW_DATA names no folder")

@@ -48,6 +48,11 @@ NEVER_REAL = {
 # On real cities these take a minute together; their own tests, marked slow, run them.
 CITIES = {"porto", "geolife", "porto-trips", "geolife-stays"}
 REAL = [study for study in STUDIES if not CITIES & set(study.needs)]
+LONG = {"table-5.2"}
+ON_REAL_DATA = [
+    pytest.param(study, marks=pytest.mark.slow if study.name in LONG else ())
+    for study in REAL
+]
 
 
 def small_city(rows, columns):
@@ -167,7 +172,7 @@ def test_the_seed_decides_everything_simulated(name):
 class TestRealData:
     pytestmark = needs_data
 
-    @pytest.mark.parametrize("study", REAL, ids=names)
+    @pytest.mark.parametrize("study", ON_REAL_DATA, ids=names)
     def test_every_study_runs_and_differs_only_as_documented(self, study):
         checks = found(study.name, real=True).checks
         for status, known in (("differs", DIFFERENT), ("stand-in", NEVER_REAL)):
