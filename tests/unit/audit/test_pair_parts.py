@@ -197,7 +197,9 @@ SCRIPT = textwrap.dedent(
 )
 
 
-@pytest.mark.parametrize("half", ["choice", "counts"])
+@pytest.mark.parametrize(
+    "half", ["choice", pytest.param("counts", marks=pytest.mark.slow)]
+)
 def test_a_killed_audit_of_a_slow_function_goes_on_within_its_batch(tmp_path, half):
     script, path = Script(tmp_path, SCRIPT), tmp_path / "audit.json"
 

@@ -86,7 +86,8 @@ def test_faults_outside_a_command_keep_the_contract(fault, status, monkeypatch):
     assert stopped.value.code == status
 
 
-WITH_EXTRA = ["demo"] if find_spec("ibis") else []
+DEMO = pytest.param("demo", marks=pytest.mark.slow)
+WITH_EXTRA = [DEMO] if find_spec("ibis") else []
 
 
 @pytest.mark.parametrize("command", ["compose", "schema", *WITH_EXTRA])

@@ -112,10 +112,11 @@ def test_noise_with_unit_steps_has_its_law_by_enumeration(stairs, width):
     assert_encloses(law, undecided, target(stairs, 120))
 
 
+SLOW = pytest.mark.slow
 WIDE_STEPS = [
     pytest.param(Stairs(Fraction(1, 2), 1, 2), id="laplace-2"),
-    pytest.param(Stairs(Fraction(1, 8), 1, 4, 1), id="geometric-8"),
-    pytest.param(Stairs(Fraction(1, 32), 2, 2), id="gaussian-16"),
+    pytest.param(Stairs(Fraction(1, 8), 1, 4, 1), id="geometric-8", marks=SLOW),
+    pytest.param(Stairs(Fraction(1, 32), 2, 2), id="gaussian-16", marks=SLOW),
     pytest.param(Stairs(Fraction(1, 8), 2, 4), id="gaussian-4-with-steep-steps"),
 ]
 

@@ -67,7 +67,9 @@ def test_the_ceiling_is_not_below_the_truth_near_a_point_mass(place):
     assert Fraction(best_bound(Pure(math.inf), threat).value) >= truth
 
 
-@pytest.mark.parametrize("size", [3, 7, 49, 1000, 10**5])
+@pytest.mark.parametrize(
+    "size", [3, 7, 49, 1000, pytest.param(10**5, marks=pytest.mark.slow)]
+)
 def test_baselines_never_round_the_collision_probability_up(size):
     rng = np.random.default_rng(size)
     for masses in (np.full(size, 1 / size), rng.dirichlet(np.ones(size))):
