@@ -15,11 +15,14 @@ from undertow.release.engine_sql import Backend
 __all__ = ["has_collations"]
 
 _DUCKDB_DEFAULT = "SELECT lower(current_setting('default_collation'))"
-# Views may read any table; a comment with the word is no harm.
+_WORD = "collate"
+# Views may read any table, and an expression call any macro; a comment with the word
+# is no harm.
 _DUCKDB = (
     "SELECT count(*) FROM (SELECT sql, internal FROM duckdb_tables() UNION ALL"
-    " SELECT sql, internal FROM duckdb_views())"
-    " WHERE NOT internal AND contains(lower(sql), 'collate')"
+    " SELECT sql, internal FROM duckdb_views() UNION ALL"
+    " SELECT macro_definition, internal FROM duckdb_functions())"
+    f" WHERE NOT internal AND contains(lower(sql), '{_WORD}')"
 )
 _POSTGRES = "SELECT count(*) FROM pg_collation WHERE NOT collisdeterministic"
 _PLAIN = ("", "binary", "c", "posix")
@@ -66,7 +69,8 @@ def has_collations(table: Any, backend: Backend) -> bool:
                 "another; set default_collation = ''."
             )
         [[found]] = engine.con.execute(_DUCKDB).fetchall()
-        return bool(found)
+        # SQL of its own may state a collation that no table has.
+        return bool(found) or _WORD in str(engine.compile(table)).lower()
     if backend == "postgres":
         with engine.begin() as cursor:
             [[found]] = cursor.execute(_POSTGRES).fetchall()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import ibis
+import ibis.expr.operations as ibis_operations
 import pyarrow as pa
 import pytest
 
@@ -65,6 +66,21 @@ def test_an_ibis_table_of_a_collated_column_is_read_by_its_characters():
     engine.raw_sql("INSERT INTO t VALUES ('A'), ('a'), ('a')")
     found = counted(engine.table("t"), bounding=Bounding("x", 1))
     assert found == {"rows": [2], "units": [2]}
+
+
+@pytest.mark.parametrize("folded", ["who COLLATE NOCASE", "fold(who)"])
+def test_a_collation_stated_by_an_expression_is_not_followed(folded):
+    engine = ibis.duckdb.connect()
+    engine.raw_sql("CREATE TABLE t AS SELECT 'A' AS who FROM range(5)")
+    engine.raw_sql("INSERT INTO t SELECT 'a' FROM range(12)")
+    if "fold(" in folded:
+        engine.raw_sql("CREATE MACRO fold(x) AS CAST(x AS VARCHAR) COLLATE NOCASE")
+    shape = ibis.schema({"x": "string"})
+    query = f"SELECT {folded} AS x FROM t"
+    table = ibis_operations.SQLQueryResult(query, shape, engine).to_expr()
+    assert counted(table, bounding=Bounding("x", 2)) == {"rows": [4], "units": [2]}
+    equal = Job("c", ("rows", "units"), where=parse_expression("x = 'a'"))
+    assert counted(table, equal) == {"rows": [12], "units": [12]}
 
 
 def test_tables_without_collations_are_read_as_they_are(tmp_path):
