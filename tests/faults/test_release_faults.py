@@ -156,7 +156,8 @@ def test_a_ledger_made_by_another_run_in_between_is_opened(folder, monkeypatch):
 
 
 def test_parts_of_killed_runs_are_swept_and_those_of_living_runs_stay(tmp_path):
-    dead, alive = (tmp_path / f".{name}.csv.0a.part" for name in ("dead", "alive"))
+    names = (f".{name}.csv.0a1b2c3d4e5f.part" for name in ("dead", "alive"))
+    dead, alive = (tmp_path / name for name in names)
     dead.write_bytes(b"1")
     with alive.open("wb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -179,6 +179,7 @@ def test_one_record_leaks_the_dp_loss(weights, seed):
 
 @QUICK
 @given(tables(), st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_the_order_of_records_and_states_does_not_matter(joint, random):
     axes = list(range(joint.size))
     random.shuffle(axes)

@@ -92,6 +92,7 @@ def test_no_mechanism_leaks_more_than_any_bound(seed, epsilon, homogeneous, stat
 
 @few
 @given(seeds, levels, st.booleans())
+@pytest.mark.slow
 def test_no_mechanism_leaks_more_than_the_step_bounds_of_a_chain_with_zeros(
     seed, epsilon, homogeneous
 ):
@@ -106,6 +107,7 @@ def test_no_mechanism_leaks_more_than_the_step_bounds_of_a_chain_with_zeros(
 @given(
     seeds, levels, st.sampled_from([(0, 0, 0), (0, 1, 2), (0, 1, 1), (0, 0), (0, 1)])
 )
+@pytest.mark.slow
 def test_no_mechanism_leaks_more_than_the_tree_bound(seed, epsilon, shape):
     rng = np.random.default_rng(seed)
     states = 3 if len(shape) == 2 else 2

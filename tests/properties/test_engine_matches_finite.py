@@ -508,6 +508,7 @@ def test_bounds_for_large_domains_hold_on_small_ones(kind, plans, monkeypatch):
     assert outcomes.count(True) > plans // 5
 
 
+@pytest.mark.slow
 def test_settling_for_the_pruning_bound_is_never_below_enumeration(monkeypatch):
     monkeypatch.setattr(pairs_influence, "_WORK_LIMIT", -1)
     outcomes = [checked(seed, "table") for seed in range(20_000, 20_040)]

@@ -281,6 +281,7 @@ tenths = st.integers(1, 20).map(lambda n: n / 10)
 
 
 @given(st.tuples(tenths, tenths, tenths))
+@pytest.mark.slow
 def test_noisy_counts_attain_every_bound_of_their_plan(epsilons):
     """13.4 (d): value-level, view-level and common-domain figures are exact."""
     databases = list(TABLE.databases())

@@ -165,6 +165,7 @@ def test_any_edited_byte_is_detected(drawn, data):
     ),
     st.integers(1, 3),
 )
+@pytest.mark.slow
 def test_the_window_ledger_decides_as_the_ledger_on_a_stream(
     w, budget, spends, longest
 ):
@@ -219,6 +220,7 @@ def restated(plan, parameters, total):
 
 @settings(max_examples=25)
 @given(allocations(), st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_an_allocation_is_feasible_and_not_beaten_by_random_points(drawn, seed):
     plan, target, total, weights = drawn
     found = ut.allocate(plan, target, total=total, weights=weights)

@@ -152,6 +152,7 @@ def composed(chosen):
 
 @settings(max_examples=40, deadline=None)
 @given(mechanisms, st.floats(-40, -0.5), st.floats(0.1, 0.9))
+@pytest.mark.slow
 def test_delta_falls_in_epsilon_and_inverts(chosen, exponent, fraction):
     distribution, delta = composed(chosen), 10.0**exponent
     epsilon = distribution.epsilon(delta)
@@ -163,6 +164,7 @@ def test_delta_falls_in_epsilon_and_inverts(chosen, exponent, fraction):
 
 @settings(max_examples=25, deadline=None)
 @given(mechanisms, st.floats(1e-3, 1.0), st.floats(-12, -1))
+@pytest.mark.slow
 def test_one_more_mechanism_never_costs_less(chosen, extra, exponent):
     distribution, delta = composed(chosen), 10.0**exponent
     for more in (PLD.from_laplace(extra), PLD.from_gaussian(extra)):

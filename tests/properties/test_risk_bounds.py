@@ -235,6 +235,7 @@ def test_calibrated_epsilon_is_safe_and_cannot_be_raised(target, m, collision):
 
 @settings(max_examples=15, deadline=None)
 @given(st.floats(1e-6, 0.89), st.integers(2, 100))
+@pytest.mark.slow
 def test_calibrated_mu_inverts_its_bound(target, m):
     answer = calibrate_uniform_gaussian(target, m)
     if answer.value < math.inf:

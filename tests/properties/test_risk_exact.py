@@ -145,6 +145,7 @@ def test_the_best_attack_attains_the_advantage(case):
 
 
 @given(cases(), st.integers(0, 2**32 - 1))
+@pytest.mark.slow
 def test_no_random_attack_beats_the_advantage_or_the_best_success(case, seed):
     channel, threat = case
     shape = (channel.outputs, len(threat.fibres))

@@ -41,6 +41,7 @@ def violations(seeds, trials, *, confidence=0.99, claim=None):
     )
 
 
+@pytest.mark.slow
 def test_correct_mechanisms_are_refuted_no_more_often_than_stated():
     """False-alarm rate 1e-4: 320 audits at the edge of the claim, 99 % confidence."""
     runs = 320

@@ -59,12 +59,14 @@ def audits(function, claim, *, trials, count=AUDITS):
 @pytest.mark.parametrize(
     ("function", "claim"), CASES, ids=["respond", "laplace", "gaussian", "release"]
 )
+@pytest.mark.slow
 def test_true_claims_are_refuted_no_more_often_than_stated(function, claim):
     found = audits(function, claim, trials=2000)
     assert sum(result.violated for result in found) <= LIMIT
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_all_correct_mechanisms_together_stay_within_the_limit():
     alarms = [
         result.violated

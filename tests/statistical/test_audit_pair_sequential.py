@@ -87,6 +87,7 @@ def alarms(certify, *, runs, looks, count):
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_many_looks_are_paid_for_and_fixed_limits_do_not_hold_over_them():
     """Looked at a hundred times, limits for one look are wrong twice too often."""
     options = {"runs": 20_000, "looks": 100, "count": 150}

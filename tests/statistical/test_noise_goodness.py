@@ -72,6 +72,7 @@ def test_noise_has_its_scale_and_no_other(source, kind, scale, factor, accept):
 
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.slow
 def test_noise_of_scale_a_million_has_its_law(source, kind):
     assert p_value(draw(source, kind, 10**6), *exact_law(kind, 1e6)) > FALSE_ALARM
 

@@ -95,16 +95,19 @@ def pair_alarms(audits):
     return found
 
 
+@pytest.mark.slow
 def test_local_audits_of_tight_protocols_alarm_at_most_at_the_level():
     alarms = local_alarms(audit_local, 450)
     assert alarms > 5  # they are tight
     assert within_level(alarms, 450)
 
 
+@pytest.mark.slow
 def test_stopped_audits_of_tight_protocols_alarm_at_most_at_the_level():
     assert within_level(local_alarms(audit_until_refuted, 45), 45)
 
 
+@pytest.mark.slow
 def test_pair_audits_of_tight_mechanisms_alarm_at_most_at_the_level():
     assert within_level(pair_alarms(90), 90)
 

@@ -61,7 +61,8 @@ class Checkpoint:
     def section(self, name: str, fingerprint: str) -> Section:
         """Return the part of one job; refuse one that another job has written."""
         found = self._held.get(name)
-        if found is not None and found["job"] != fingerprint:
+        strange = any(_is_phase(other) != _is_phase(name) for other in self._held)
+        if strange or (found is not None and found["job"] != fingerprint):
             raise AuditError(
                 f"checkpoint must belong to this job, got {self.path.name} of another "
                 "one; name another file, or use the arguments and the seed that it was "
@@ -134,6 +135,11 @@ def places(
         return (None,) * len(names)
     checkpoint = Checkpoint(path)
     return tuple(Place(checkpoint, name) for name in names)
+
+
+def _is_phase(name: str) -> bool:
+    """Return whether a section is of a local audit; else it is of a pair audit."""
+    return name.startswith("phase ")
 
 
 def _damaged(path: Path, error: Exception) -> AuditError:

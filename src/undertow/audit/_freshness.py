@@ -16,7 +16,16 @@ from scipy.special import gammaln, logsumexp
 from undertow.audit.events import output_labels
 from undertow.errors import AuditError
 
-__all__ = ["Freshness", "Mark", "check_apart", "clumping", "order_entropy", "probe"]
+__all__ = [
+    "Freshness",
+    "Mark",
+    "check_apart",
+    "check_steady",
+    "clumping",
+    "lingering",
+    "order_entropy",
+    "probe",
+]
 
 Draw = Callable[[int, int, np.random.Generator], NDArray[Any]]
 """From an input, a size and a generator to outputs."""
@@ -31,6 +40,8 @@ _LONGEST = 2048
 # Runs in a row that are looked at for noise they share: of a batch, of all together,
 # and of how many inputs.
 _HEAD, _IN_A_ROW, _HEADED = 256, 4096, 16
+# Coordinates of which it is looked at whether they linger.
+_COORDINATES = 8
 # Digests that are kept.
 _KEPT = 200_000
 # Runs of each of two batches at the start; 256 coins are beyond chance. The other
@@ -75,10 +86,46 @@ def clumping(outputs: Any) -> float:
     """
     keys = outputs if isinstance(outputs, list) else _keys(outputs)
     counts = np.array(list(Counter(keys).values()), dtype=np.float64)
-    m, d = len(keys), len(counts)
+    return _beyond_chance(counts, 1 + sum(a != b for a, b in itertools.pairwise(keys)))
+
+
+def lingering(outputs: NDArray[Any]) -> float:
+    r"""Return how far beyond chance numbers stay on one side of their middle, in nats.
+
+    The largest over the first eight coordinates of vectors; 0 for what is no number.
+
+    Notes
+    -----
+    As in `clumping`, for the sides of the median. It depends on the numbers and not on
+    their order, so that given the numbers all orders are equally likely still.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> noise = rng.normal(size=1000)
+    >>> lingering(noise) > 0, lingering(noise.cumsum()) > 300
+    (False, True)
+    """
+    if outputs.dtype.kind not in "iuf" or not outputs.size:
+        return 0.0
+    columns = outputs.reshape(len(outputs), -1)[:, :_COORDINATES].T
+    return max(_one_sided(column) for column in columns)
+
+
+def _one_sided(numbers: NDArray[Any]) -> float:
+    above = numbers > np.sort(numbers)[(len(numbers) - 1) // 2]
+    many = int(np.count_nonzero(above))
+    if not many:
+        return 0.0
+    stretches = 1 + int(np.count_nonzero(above[1:] != above[:-1]))
+    return _beyond_chance(np.array([many, len(above) - many]), stretches)
+
+
+def _beyond_chance(counts: NDArray[Any], stretches: int) -> float:
+    """Return the c of `clumping` for so many outputs of each kind."""
+    m, d = int(counts.sum()), len(counts)
     if d < 2:
         return 0.0
-    stretches = 1 + sum(a != b for a, b in itertools.pairwise(keys))
     s = np.arange(1, stretches + 1, dtype=np.float64)
     places = gammaln(m) - gammaln(s) - gammaln(m - s + 1)
     few = logsumexp(places + np.log(d) + (s - 1) * np.log(d - 1))
@@ -98,6 +145,19 @@ def check_apart(outputs: Any, *, name: str) -> None:
         )
 
 
+def check_steady(outputs: NDArray[Any], *, name: str) -> None:
+    """Refuse runs of one input in a row whose numbers follow those before them.
+
+    Such are counters and time stamps, and noise that is partly kept from run to run.
+    """
+    if lingering(outputs[:_IN_A_ROW]) > _REPETITION:
+        raise AuditError(
+            f"{name} must draw anew for every run, got numbers that stay above or "
+            "below their middle beyond chance; give each run noise of its own, and "
+            "leave counters and times out of the output."
+        )
+
+
 class Freshness:
     """Remembers how the batches of each input began, and refuses a repetition.
 
@@ -110,7 +170,8 @@ class Freshness:
     -----
     Compared are the first 2048, 1024, ... outputs, as far as their order is beyond
     chance. A program that seeds itself with a constant, or with a clock that has not
-    moved on, is found, and one that draws once for many runs; other dependence is not.
+    moved on, is found, and one that draws once for many runs, and numbers that
+    linger; other dependence is not.
     What workers find is handed to the process that started them: `drain` there,
     `admit` here.
     """
@@ -120,6 +181,7 @@ class Freshness:
         self._seen: set[Mark] = set()
         self._new: list[Mark] = []
         self._heads: dict[int, list[int]] = {}
+        self._numbers: dict[int, NDArray[Any]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy for a worker starts empty, and keeps what it is to hand over.
@@ -143,6 +205,15 @@ class Freshness:
             plain = outputs.dtype.kind in "biufUS"
             heads += map(hash, (output_labels if plain else _keys)(outputs[:_HEAD]))
             check_apart(heads, name=self.name)
+            self._check_numbers(given, outputs[:_HEAD])
+
+    def _check_numbers(self, given: int, outputs: NDArray[Any]) -> None:
+        """Refuse numbers that linger, from batch to batch too."""
+        before = self._numbers.get(given, outputs[:0])
+        if before.shape[1:] == outputs.shape[1:] and outputs.dtype.kind in "iuf":
+            held = np.concatenate([before, outputs])
+            self._numbers[given] = held
+            check_steady(held, name=self.name)
 
     def drain(self) -> list[Mark]:
         """Return the marks of the batches since the last call."""

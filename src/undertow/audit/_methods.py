@@ -207,7 +207,8 @@ class Reconstruct(Method):
 
     def estimate_mu(self, tally: Tally) -> float:
         """Return the inverse of the Gaussian limit at the observed success."""
-        return _separation(tally.hits / tally.trials, 1.0 / self.categories)
+        rate = tally.hits / tally.trials
+        return _separation(rate, (1.0 - rate) / (self.categories - 1))
 
     def describe(self) -> str:
         """Return the attack in words."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit._low_bits import negative_zeros
+from undertow.audit._pair_joint import apart, joint_scores
 from undertow.audit.events import Score, lowest_bit
 from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import Subject
@@ -54,7 +55,8 @@ def pair_scores(
     Notes
     -----
     A number is its own score; of a vector up to 64 coordinates are tried, those in
-    which the training outputs differ most. That misses what only several coordinates
+    which the training outputs differ most, and a difference, a sum and a product of
+    two, where they tell more than each alone. That misses what more coordinates
     together tell: then ask for ``"learned"``. Where zeros have a negative sign, which
     no comparison of numbers shows, their number is a score too; and where most whole
     numbers occur once, so that they are not compared one by one, their lowest bit.
@@ -89,24 +91,12 @@ def _natural(first: NDArray[Any], second: NDArray[Any]) -> list[Score]:
         wide = first.dtype.kind in "iu" and len(np.unique(first)) > few
         parity = [Score("lowest bit of output", lowest_bit)] if wide else []
         return [Score("output", _as_float), *signed, *parity]
-    tried: Sequence[int] = range(first.shape[1])
+    tried = list(range(first.shape[1]))
     if len(tried) > _COORDINATES:
-        apart = _apart(_as_float(first), _as_float(second))
-        tried = sorted(np.argsort(-apart, kind="stable")[:_COORDINATES].tolist())
+        found = apart(_as_float(first), _as_float(second))
+        tried = sorted(np.argsort(-found, kind="stable")[:_COORDINATES].tolist())
     named = [Score(f"coordinate {k} of output", _Coordinate(k)) for k in tried]
-    return [*named, *signed]
-
-
-def _apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> Any:
-    """Return how much each coordinate's share above a quartile of both differs."""
-    both = np.concatenate([first, second])
-    cuts = np.quantile(both, (0.25, 0.5, 0.75), axis=0, method="lower")
-    found = np.zeros(first.shape[1])
-    for cut in cuts:
-        for above in (np.greater, np.greater_equal):
-            shares = [above(part, cut).mean(axis=0) for part in (first, second)]
-            found = np.maximum(found, np.abs(shares[0] - shares[1]))
-    return found
+    return [*named, *signed, *joint_scores(first, second, tried=tried)]
 
 
 def _likelihood(subject: Subject, pair: tuple[int, int]) -> list[Score]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit._checkpoint import UNREADABLE, Section
-from undertow.audit._freshness import check_apart
+from undertow.audit._freshness import check_apart, check_steady
 from undertow.audit._pair_chunks import BATCH, Pair
 from undertow.audit._pair_draw import (
     Drawer,
@@ -101,6 +101,7 @@ class Training:
         _check_kinds(self.subject.name, runs)
         for run in runs.values():
             check_apart(run, name=self.subject.name)
+            check_steady(run, name=self.subject.name)
         return runs
 
     def choose(self, kept: Kept) -> None:

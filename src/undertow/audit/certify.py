@@ -35,6 +35,7 @@ __all__ = [
     "success_epsilon",
     "success_mu",
     "trials_needed",
+    "wrong_name",
 ]
 
 _TRIALS = ("the trials are independent", "the attack was fixed before the data")
@@ -98,18 +99,25 @@ def success_mu(
 ) -> Bound:
     r"""Certify mu of Gaussian DP from how often an attack named the value.
 
-    .. math:: \mu \ge \Phi^{-1}(s) - \Phi^{-1}(1/m)
+    .. math:: \mu \ge \Phi^{-1}(s) - \Phi^{-1}\Bigl(\frac{1 - s}{m - 1}\Bigr)
 
     Parameters as in :func:`success_epsilon`.
+
+    Notes
+    -----
+    Naming x has probability at most :math:`\Phi(\mu + \Phi^{-1}(\alpha))` if it has
+    :math:`\alpha` on another value. That is concave in :math:`\alpha`, whose average
+    over all ordered pairs of different values is at most :math:`(1-s)/(m-1)`, as wrong
+    names have the average probability :math:`1-s` together: Jensen's inequality.
 
     Examples
     --------
     >>> round(success_mu(450, 1000, 10).value, 4)
-    1.0621
+    1.2931
     """
     m = _read_categories(categories)
     low = _lower(successes, trials, confidence, equal=equal)
-    value = attack_mu_bound(tpr=low, fpr=nudge_up(1.0 / m))
+    value = attack_mu_bound(tpr=low, fpr=wrong_name(low, m))
     theorem = "Audit certificates, Theorem 2"
     return Bound(value, theorem, (*_UNIFORM, _REPLACE), quantity="mu")
 
@@ -233,6 +241,17 @@ def odds_epsilon(
         low = _lower(k, k + rest, _shared(confidence, tried), equal=True)
         value = _success_inverse(low, 2, 0.0)
     return Bound(value, "Local audits, Theorem 2", (*_TRIALS, _REPLACE))
+
+
+def wrong_name(success: float, categories: int) -> float:
+    """Return how often a value is named on another one, on average; rounded up.
+
+    Examples
+    --------
+    >>> wrong_name(0.5, 6) >= 0.1
+    True
+    """
+    return min(1.0, nudge_up(nudge_up(1.0 - success) / (categories - 1)))
 
 
 def success_ceiling(

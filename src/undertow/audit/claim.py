@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, SupportsIndex
 
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from undertow._numeric import exp_up, inflate, keep_exact
 from undertow._validate import check_choice, check_count
@@ -32,6 +32,7 @@ Adjacency = Literal["replace", "add-remove", "local"]
 _ADJACENCIES = ("replace", "add-remove", "local")
 # Covers the rounding of the success a claim allows.
 _MARGIN = 1e-12
+_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +151,10 @@ class Claim:
     def success_limit(self, categories: SupportsIndex) -> float:
         r"""Return how often one of m equally likely values can be named, rounded up.
 
-        .. math:: \frac{e^\varepsilon + \delta (m-1)}{e^\varepsilon + m - 1},
-           \qquad \Phi(\mu + \Phi^{-1}(1/m))
+        .. math:: \frac{e^\varepsilon + \delta (m-1)}{e^\varepsilon + m - 1}
+
+        and for Gaussian DP the s with
+        :math:`\mu = \Phi^{-1}(s) - \Phi^{-1}((1-s)/(m-1))`.
 
         Notes
         -----
@@ -166,7 +169,7 @@ class Claim:
         m = check_count(categories, "categories", minimum=2)
         claim = self.for_replacement()
         if isinstance(claim.loss, GDP):
-            value = float(ndtr(claim.loss.mu + float(ndtri(1.0 / m))))
+            value = 1.0 - _least_failure(claim.level, m)
         else:
             decay = math.exp(-claim.level) * (m - 1)
             value = (1.0 + claim.delta * decay) / (1.0 + decay)
@@ -185,6 +188,16 @@ class Claim:
 
     def __str__(self) -> str:
         return f"{self.loss} ({self.adjacency})"
+
+
+def _least_failure(mu: float, m: int) -> float:
+    """Return how often a name is wrong at least, of m values under Gaussian DP."""
+    low, high = 0.0, 1.0 - 1.0 / m
+    for _ in range(_STEPS):
+        mid = (low + high) / 2
+        needed = -float(ndtri(mid)) - float(ndtri(mid / (m - 1)))
+        low, high = (low, mid) if needed <= mu else (mid, high)
+    return low
 
 
 def _parameters(loss: Pure | Approx | GDP) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from scipy.special import betaln
 
 from undertow._numeric import nudge_down, nudge_up
 from undertow._validate import check_count, check_positive, check_probability
+from undertow.audit.certify import wrong_name
 from undertow.audit.claim import Claim
 from undertow.privacy.loss import GDP
 from undertow.privacy.result import Bound
@@ -201,7 +202,7 @@ class SequentialTest:
         low = _crossing(*_level(successes, trials, self.confidence, _PRIOR))
         m = self.categories
         if isinstance(self.claim.loss, GDP):
-            return attack_mu_bound(tpr=low, fpr=nudge_up(1.0 / m))
+            return attack_mu_bound(tpr=low, fpr=wrong_name(low, m))
         kept = (low - self.claim.for_replacement().delta) * (m - 1)
         if kept <= 1.0 - low:
             return 0.0

@@ -83,6 +83,8 @@ def read_claim(
             raise ModelError(f"delta must be left out beside --mu, got {delta:g}.")
         return Claim.gaussian(_level(mu, "mu"), adjacency=change)
     assert epsilon is not None
+    if epsilon == 0 and delta is not None and delta > 0:  # total variation
+        return Claim.approx(0, delta, adjacency=change)
     level = _level(epsilon, "claim")
     return Claim.approx(level, 0 if delta is None else delta, adjacency=change)
 

@@ -131,7 +131,7 @@ def read_domain(text: str) -> Domain:
     return domain_from_document(document)
 
 
-def release_source(path: Path) -> tuple[Domain, str | None, bool]:
+def release_source(path: Path) -> tuple[Domain, str | None, bool, str | None]:
     """Return what a release file is accounted on.
 
     Returns
@@ -142,6 +142,8 @@ def release_source(path: Path) -> tuple[Domain, str | None, bool]:
         The column of the unit.
     lone : bool
         Whether every row is a unit of its own.
+    time : str or None
+        The column of the time.
     """
     try:
         from undertow.release.document import read_release
@@ -151,7 +153,7 @@ def release_source(path: Path) -> tuple[Domain, str | None, bool]:
     document = read_release(path)
     source = document.source
     lone = source.unit is None and source.kind == "user"
-    return plan_release(document).domain, source.unit, lone
+    return plan_release(document).domain, source.unit, lone, source.time
 
 
 def _is_toml(text: str) -> bool:

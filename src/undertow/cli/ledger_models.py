@@ -43,11 +43,14 @@ class Records:
         The column of the unit, where a release file says it.
     lone : bool
         Whether every row is a unit of its own.
+    time : str or None
+        The column of the time, where a release file says it.
     """
 
     domain: Domain
     unit: str | None = None
     lone: bool = False
+    time: str | None = None
 
     @property
     def windows(self) -> int | None:
@@ -196,6 +199,7 @@ def _model(
         unit=unit,
         length=records.windows,
         whole_units=records.whole_units(target),
+        moment=records.time,
     )
 
 

@@ -10,7 +10,13 @@ from typing import Any
 
 from undertow.composition import Release, release_to_document
 from undertow.errors import LedgerError
-from undertow.ledger.record import Entry, canonical, digest, loss_from_document
+from undertow.ledger.record import (
+    Entry,
+    bits_of,
+    canonical,
+    digest,
+    loss_from_document,
+)
 from undertow.privacy.loss import Loss
 
 __all__ = [
@@ -28,6 +34,7 @@ LARGEST_OUTPUT = 512 * 2**20
 """The most bytes one stored output may have."""
 
 _LONGEST_KEY = 500
+_MOST_BITS = 1590  # such a fraction is read back; it is written with 1000 characters
 
 
 def checked_releases(
@@ -41,6 +48,11 @@ def checked_releases(
         if not isinstance(release, Release):
             raise TypeError(
                 f"releases must hold Release objects, got {type(release).__name__}."
+            )
+        if any(bits_of(claim.loss) > _MOST_BITS for claim in release.claims):
+            raise ValueError(
+                f"the loss of release {release.name!r} must be a fraction of at most "
+                "480 digits above and below, got a longer one; round it up."
             )
     return asked, [release_to_document(release) for release in asked]
 

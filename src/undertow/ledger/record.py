@@ -18,6 +18,7 @@ __all__ = [
     "Entry",
     "Head",
     "Kind",
+    "bits_of",
     "canonical",
     "digest",
     "instant",
@@ -31,6 +32,8 @@ __all__ = [
 Kind = Literal["charge", "output", "failure"]
 """What an entry says: budget was taken, its output is stored, it has none for good."""
 
+# Python writes and reads numbers of up to 4300 digits.
+_MOST_BITS = 13_000
 _BUILD: dict[str, Callable[..., Loss]] = {
     "pure": Pure,
     "approx": Approx,
@@ -137,7 +140,17 @@ def loss_to_document(loss: Loss) -> dict[str, Any]:
     --------
     >>> loss_to_document(Pure("0.1"))
     {'notion': 'pure', 'exact': ['1/10']}
+
+    Raises
+    ------
+    LedgerError
+        If a fraction is longer than can be read back.
     """
+    if bits_of(loss) > _MOST_BITS:
+        raise LedgerError(
+            "losses must add up to fractions of at most 3900 digits, got a longer one; "
+            "state losses of fewer digits, or with a common denominator."
+        )
     exact = [
         "inf" if value == math.inf else str(Fraction(value))
         for value in loss.exact_parameters()
@@ -145,9 +158,23 @@ def loss_to_document(loss: Loss) -> dict[str, Any]:
     return {"notion": loss.notion, "exact": exact}
 
 
+def bits_of(loss: Loss) -> int:
+    """Return the length of the longest number in the exact fractions of a loss.
+
+    Examples
+    --------
+    >>> bits_of(Pure("1/256"))
+    9
+    """
+    finite = (Fraction(x) for x in loss.exact_parameters() if x != math.inf)
+    ends = (end for x in finite for end in (x.numerator, x.denominator))
+    return max((end.bit_length() for end in ends), default=0)
+
+
 def loss_from_document(document: Mapping[str, Any]) -> Loss:
-    """Read a loss back, exactly."""
-    return _BUILD[document["notion"]](*document["exact"])
+    """Read a loss back, exactly, however long its fractions have become."""
+    exact = (x if x in ("inf", math.inf) else Fraction(x) for x in document["exact"])
+    return _BUILD[document["notion"]](*exact)
 
 
 def write_entry(

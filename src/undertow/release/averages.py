@@ -119,7 +119,8 @@ class Variance(Encoding):
     by exactly :math:`M^2` in :math:`\ell_1` and by at most that in :math:`\ell_2`.
     Number of rows, mean and mean square are linear in their shares. The interval is an
     enclosure over a box of three intervals, each missed with probability at most
-    beta / 3.
+    beta / 3. Rounding moves a number by half a step at most, and so the standard
+    deviation, which is a seminorm: the roots of the ends are moved outward by as much.
     """
 
     value: Value
@@ -169,13 +170,14 @@ class Variance(Encoding):
         safe = np.where(total > 0, total, 1.0)
         mean, square = (parts[2] + parts[1] / 2) / safe, parts[2] / safe
         share = np.where(total > 0, square - mean**2, (low + high) / 2)
+        half = 0.5 / self.value.most  # of a step, in widths of the range
+        low = np.maximum(0.0, np.sqrt(low) - half) ** 2 - _OUTWARD
+        high = (np.sqrt(high) + half) ** 2 + _OUTWARD
         scale = float(self.value.most * self.value.step) ** 2
-        found = (
-            np.clip(share, 0.0, 0.25) * scale,
-            np.maximum(0.0, (low - _OUTWARD) * scale),
-            (high + _OUTWARD) * scale,
-        )
-        return list(zip(*(x.tolist() for x in found), strict=True))
+        most = float(self.value.high - self.value.low) ** 2 / 4 * (1 + _OUTWARD)
+        found = [np.clip(share, low, high), low, high]
+        numbers = [np.clip(x * scale, 0.0, most).tolist() for x in found]
+        return list(zip(*numbers, strict=True))
 
     def half_width(self, noise: IntegerNoise, beta: float) -> tuple[float, str]:
         """Return the half-width in a cell of one row, to first order."""

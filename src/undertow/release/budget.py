@@ -132,6 +132,12 @@ def calibrate_noise(
             "the calibrated noise must keep the promise, got a composed loss above it; "
             "nothing was released, please report this release file."
         )
+    if _mixes_windows(shares):
+        raise AssumptionError(
+            "queries must have no running total where keys are discovered, got both: a "
+            "run would be charged at every window that the total reads; put them into "
+            "two release files."
+        )
     if not _charged_within(shares, domain=domain, unit=unit, promise=promise):
         raise AssumptionError(
             "promise.granularity must be one at which runs do not add up where keys "
@@ -148,6 +154,12 @@ def composed_within(
     """Return whether all releases together keep the promise, by exact arithmetic."""
     plan = Plan(domain, _merged(_all_releases(shares, unit), promise))
     return promise.kept_by(plan)
+
+
+def _mixes_windows(shares: Sequence[Share]) -> bool:
+    """Return whether runs that choose keys also read windows of other runs."""
+    chosen = {share.need.views for share in shares if share.need.keys}
+    return bool(chosen) and any(share.need.views not in chosen for share in shares)
 
 
 def _charged_within(

@@ -98,7 +98,7 @@ def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
     ----------
     tables : sequence of Table
         Any tables; those that count the same rows over a subset of another's columns,
-        with the same keys, are adjusted together.
+        with the same keys in any order, are adjusted together.
 
     Returns
     -------
@@ -129,9 +129,22 @@ def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
 
 
 def _nested(inner: Table, outer: Table) -> bool:
-    known = dict(zip(outer.grid.columns, outer.grid.keys, strict=True))
-    pairs = zip(inner.grid.columns, inner.grid.keys, strict=True)
-    return inner.same == outer.same and all(known.get(c) == keys for c, keys in pairs)
+    known = {column: set(keys) for column, keys in _by_column(outer.grid)}
+    pairs = _by_column(inner.grid)
+    return inner.same == outer.same and all(known.get(c) == set(ks) for c, ks in pairs)
+
+
+def _by_column(grid: Grid) -> list[tuple[str, tuple[Any, ...]]]:
+    return list(zip(grid.columns, grid.keys, strict=True))
+
+
+def _ordered(numbers: Array, columns: Sequence[str], *, old: Grid, new: Grid) -> Array:
+    """Put numbers by `columns` from the order of keys of one grid to another's."""
+    had, wanted = dict(_by_column(old)), dict(_by_column(new))
+    for axis, column in enumerate(columns):
+        place = {key: at for at, key in enumerate(had[column])}
+        numbers = numbers.take([place[key] for key in wanted[column]], axis=axis)
+    return numbers
 
 
 def _reconciled(members: Sequence[Table]) -> list[QueryAnswer]:
@@ -160,6 +173,7 @@ def _aligned(table: Table, grid: Grid) -> Array:
     mine = numbers.reshape([len(keys) for keys in table.grid.keys])
     kept = [column for column in grid.columns if column in table.grid.columns]
     mine = mine.transpose([table.grid.columns.index(column) for column in kept])
+    mine = _ordered(mine, kept, old=table.grid, new=grid)
     shape = [
         len(keys) if column in kept else 1
         for column, keys in zip(grid.columns, grid.keys, strict=True)
@@ -171,6 +185,7 @@ def _replaced(table: Table, cells: Array, grid: Grid, *, whole: bool) -> QueryAn
     lost = [a for a, c in enumerate(grid.columns) if c not in table.grid.columns]
     kept = [column for column in grid.columns if column in table.grid.columns]
     numbers = cells.sum(axis=tuple(lost)) if lost else cells
+    numbers = _ordered(numbers, kept, old=grid, new=table.grid)
     order = [kept.index(column) for column in table.grid.columns]
     flat = numbers.transpose(order).ravel() if order else numbers.ravel()
     rows = [

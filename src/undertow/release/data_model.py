@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from undertow.correlation import (
     Model,
 )
 from undertow.correlation.fitting import MarkovFit, fit_markov
+from undertow.correlation.model import Assumptions
 from undertow.errors import ModelError, PlanError
+from undertow.release.moments import in_utc, read_moment
 
-__all__ = ["follows_time", "stated_model"]
+__all__ = ["FittedChains", "StatedGroups", "follows_time", "stated_model"]
 
 # Records of a public file up to which a chain is fitted, and states: triples of them
 # are counted.
@@ -42,6 +45,7 @@ def stated_model(
     unit: str | None,
     length: int | None,
     whole_units: bool = False,
+    moment: str | None = None,
 ) -> Model:
     """Return the model that ``promise.correlation`` states.
 
@@ -58,6 +62,8 @@ def stated_model(
         does not state it, and the least it may state.
     whole_units : bool
         Whether the promise is about all records of a unit at once.
+    moment : str, optional
+        Column of the time; a file that has it must be in its order, series by series.
 
     Returns
     -------
@@ -86,15 +92,20 @@ def stated_model(
         found = _by_numbers(stated, records)
     else:
         assert path is not None
-        fit = _fitted(path, stated.states, unit)
-        found = fit.chain(records) if inside else _region(fit, records, path.name)
+        columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
+        fit = _fitted(_read_series(columns, path, stated.states, unit), path)
+        if inside:
+            return IndependentUnits(fit.chain(records))
+        _require_order(columns, path, unit=unit, moment=moment)
+        apart = unit if unit in columns else None
+        found = _region(fit, records, name=path.name, column=stated.states, unit=apart)
     return IndependentUnits(found) if inside else found
 
 
 def _by_numbers(stated: Any, records: int | None) -> Model:
     """Return a model whose parameters are in the release file."""
     if stated.model == "blocks":
-        return Blocks.of_size(stated.group, groups=1)
+        return StatedGroups.of_size(stated.group, groups=1)
     if stated.model == "gaussian":
         if stated.phi is not None:
             return Gaussian.autoregressive(float(stated.phi), stated.length)
@@ -106,9 +117,74 @@ def _by_numbers(stated: Any, records: int | None) -> Model:
     return MarkovChain(rows, start, records)
 
 
-def _fitted(path: Path, states: str, unit: str | None) -> MarkovFit:
-    """Return a chain fitted to a public file."""
-    series = _read_series(path, states, unit)
+class StatedGroups(Blocks):
+    """Any number of groups like the one of this model, of which one is enough."""
+
+    @property
+    def summary(self) -> str:
+        """The model in words."""
+        return f"any number of records in groups of at most {self.largest_group}"
+
+
+class FittedChains(MarkovFamily):
+    """Every chain that a public file supports, and how well it supports them.
+
+    Parameters
+    ----------
+    fit : MarkovFit
+        The chain fitted to the file.
+    length : int, optional
+        Number of records.
+    name, column : str
+        The file, and its column of states.
+    unit : str, optional
+        Its column that tells series apart; None if all rows are one series.
+
+    Notes
+    -----
+    The limits hold with the confidence of the fit, not for certain. Tests of the file
+    that reject the model do not stop a plan, since long files reject every model; they
+    are among what must be taken on trust.
+    """
+
+    def __init__(
+        self,
+        fit: MarkovFit,
+        length: int | None,
+        *,
+        name: str,
+        column: str,
+        unit: str | None,
+    ) -> None:
+        super().__init__(lower=fit.lower, upper=fit.upper, length=length)
+        self._fit, self._file, self._column, self._series = fit, name, column, unit
+
+    @property
+    def summary(self) -> str:
+        """The class in one line."""
+        return f"{super().summary}, fitted to {self._column} of {self._file}"
+
+    def assumptions(self) -> Assumptions:
+        """Return what must be trusted, and what in the file speaks against it."""
+        fit, name, column = self._fit, self._file, self._column
+        one = f"all rows of {name} are one series: no column of it tells units apart"
+        trusted = [
+            *(f"the model, although {name} speaks against it: {d}" for d in fit.doubts),
+            f"the limits fitted to {name} hold for the protected data: by chance they "
+            f"do with {100 * fit.confidence:g} % confidence, from "
+            f"{int(fit.counts.sum())} steps between {len(fit.states)} states",
+            f"the rows of {name} follow each other in time, as far apart as the "
+            "protected records do",
+            f"all that is released of a record depends on others through {column} "
+            f"alone, and {column} has no other states than in {name}",
+        ]
+        trusted += [] if self._series is not None else [one]
+        base = super().assumptions()
+        return Assumptions(base.checked, (*base.unchecked, *trusted))
+
+
+def _fitted(series: list[list[Any]], path: Path) -> MarkovFit:
+    """Return a chain fitted to the series of a public file."""
     try:
         return fit_markov(series, public=True)
     except ModelError:
@@ -119,7 +195,9 @@ def _fitted(path: Path, states: str, unit: str | None) -> MarkovFit:
         ) from None
 
 
-def _region(fit: MarkovFit, records: int | None, name: str) -> MarkovFamily:
+def _region(
+    fit: MarkovFit, records: int | None, *, name: str, column: str, unit: str | None
+) -> FittedChains:
     """Return every chain that a public file supports."""
     if not fit.counts.all():
         raise PlanError(
@@ -127,12 +205,13 @@ def _region(fit: MarkovFit, records: int | None, name: str) -> MarkovFamily:
             f"once, got {name}, which does not; give longer series or fewer states, or "
             "use a blocks model."
         )
-    return fit.region(records)
+    return FittedChains(fit, records, name=name, column=column, unit=unit)
 
 
-def _read_series(path: Path, states: str, unit: str | None) -> list[list[Any]]:
+def _read_series(
+    columns: Mapping[str, list[Any]], path: Path, states: str, unit: str | None
+) -> list[list[Any]]:
     """Return the series of states of a public file, one per unit, in its order."""
-    columns = _parquet(path) if path.suffix == ".parquet" else _csv(path)
     if states not in columns:
         raise PlanError(
             f"promise.correlation.states must be a column of {path.name}, "
@@ -153,6 +232,49 @@ def _read_series(path: Path, states: str, unit: str | None) -> list[list[Any]]:
             f"{_MOST_STATES} values, got more; put them in classes."
         )
     return list(series.values())
+
+
+def _require_order(
+    columns: Mapping[str, list[Any]],
+    path: Path,
+    *,
+    unit: str | None,
+    moment: str | None,
+) -> None:
+    """Refuse a public file whose rows are not series in the order of its own times.
+
+    Rows that are shuffled, or of several units without a column that says so, look
+    independent, and a chain fitted to them would promise too much.
+    """
+    times = columns.get(moment or "", [])
+    owners: Sequence[Any] = columns.get(unit or "", [None] * len(times))
+    last: dict[Any, datetime] = {}
+    for owner, value in zip(owners, times, strict=False):
+        now = _moment(value)
+        if now is None:
+            continue
+        if now < last.get(owner, now):
+            raise PlanError(
+                "promise.correlation.fit must have the rows of a series in the order "
+                f"of time, got {path.name}, in which {moment} goes back; sort it, or "
+                "give it the column that tells units apart."
+            )
+        if unit not in columns and now == last.get(owner):
+            raise PlanError(
+                "promise.correlation.fit must be one series where no column tells "
+                f"units apart, got {path.name} with several rows at one {moment}; give "
+                f"it {'a column' if unit is None else f'the column {unit}'}."
+            )
+        last[owner] = now
+
+
+def _moment(value: Any) -> datetime | None:
+    """Return a cell of a public file as a time; None if it is none."""
+    if isinstance(value, datetime):
+        return in_utc(value)
+    if isinstance(value, date):
+        return datetime.combine(value, time())
+    return read_moment(value.strip()) if isinstance(value, str) else None
 
 
 def _csv(path: Path) -> dict[str, list[Any]]:

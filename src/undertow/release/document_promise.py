@@ -31,6 +31,9 @@ __all__ = ["CorrelationPart", "PromisePart", "ThreatPart"]
 
 _CURRENCIES = ("epsilon", "rho", "mu", "advantage")
 _MOST_STATES = 10_000
+_LONGEST_SERIES = 10**6
+# A smaller entry of a matrix would become 0 among floats, and another chain.
+_RAREST = Fraction(1, 10**300)
 # Noise for less could not be written as a number; nobody could use it either.
 _LEAST = Fraction(1, 10**100)
 _PEOPLE = ("client", "customer", "household", "patient", "people", "person", "unit")
@@ -114,8 +117,10 @@ class CorrelationPart(Part):
         if self.gamma is not None and self.gamma < 1:
             got = f"{float(self.gamma):g}"
             raise Fault("gamma", f"must be at least 1, the ratio of equals, got {got}")
-        if self.phi is not None and self.length is None:
-            raise Fault("length", "must be given with phi, got nothing")
+        if self.initial is not None:
+            self._check_start(self.initial)
+        if self.phi is not None:
+            self._check_series(self.phi)
         return self
 
     def _check_matrix(self, matrix: tuple[tuple[Fraction, ...], ...]) -> None:
@@ -130,6 +135,34 @@ class CorrelationPart(Part):
                     "must be non-negative and sum to 1, "
                     f"got the sum {float(total):.9g}",
                 )
+            if any(0 < entry < _RAREST for entry in row):
+                raise Fault(
+                    f"transition[{at}]",
+                    "must have entries of 0 or of at least 1e-300, got one between; "
+                    "what is impossible is 0",
+                )
+
+    def _check_start(self, start: tuple[Fraction, ...]) -> None:
+        if self.transition is None:
+            raise Fault("initial", "must come with transition, got it without")
+        size, total = len(self.transition), sum(start, Fraction(0))
+        if len(start) != size:
+            raise Fault("initial", f"must give {size} weights, got {len(start)}")
+        if min(start) < 0 or abs(total - 1) > Fraction(1, 10**9):
+            raise Fault(
+                "initial",
+                f"must be non-negative and sum to 1, got the sum {float(total):.9g}",
+            )
+
+    def _check_series(self, phi: Fraction) -> None:
+        if self.length is None:
+            raise Fault("length", "must be given with phi, got nothing")
+        if self.length > _LONGEST_SERIES:
+            most = f"{_LONGEST_SERIES} with phi"
+            raise Fault("length", f"must be at most {most}, got {self.length}")
+        if abs(phi) >= 1:
+            got = f"{float(phi):g}"
+            raise Fault("phi", f"must lie strictly between -1 and 1, got {got}")
 
 
 def _meant(name: str) -> str:

@@ -39,21 +39,28 @@ Estimate = tuple[float | int, float | int, float | int]
 
 # Codes of a value: two to this power, unless the bounds are a few steps wide.
 _RESOLUTION = 20
+# Those of a value that is added up: rounded rows add up too, and no interval says so.
+# A decimal of twelve places is still coded exactly in 64 bits.
+_SUM_RESOLUTION = 32
 
 
-def value_lattice(column: str, *, low: Fraction, high: Fraction) -> Value:
+def value_lattice(
+    column: str, *, low: Fraction, high: Fraction, added: bool = False
+) -> Value:
     """Return the public lattice of a number between two bounds.
 
-    The step is the least power of two with at most 2**20 steps between the bounds, so
-    that it depends on the bounds alone.
+    The step is the least power of two with at most 2**20 steps between the bounds, or
+    2**32 where the numbers are `added` up, so that it depends on the bounds alone.
 
     Examples
     --------
     >>> value = value_lattice("steps", low=Fraction(0), high=Fraction(50))
     >>> value.exponent, value.most
     (-14, 819200)
+    >>> value_lattice("steps", low=Fraction(0), high=Fraction(50), added=True).exponent
+    -26
     """
-    ratio = (high - low) / 2**_RESOLUTION
+    ratio = (high - low) / 2 ** (_SUM_RESOLUTION if added else _RESOLUTION)
     exponent = ratio.numerator.bit_length() - ratio.denominator.bit_length()
     while Fraction(2) ** exponent < ratio:
         exponent += 1

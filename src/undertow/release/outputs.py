@@ -30,6 +30,7 @@ MANIFEST = "manifest.json"
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_NAME = 60
+_PART = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
 def table_bytes(
@@ -128,7 +129,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise PlanError(f"output must be a folder, got the file {folder}.")
     nearest = folder
-    while not nearest.exists():
+    while not os.path.lexists(nearest):
         nearest = nearest.parent
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise PlanError(f"output must be a folder that can be written, got {folder}.")
@@ -195,6 +196,8 @@ def _write(handle: int, content: bytes) -> None:
 def _sweep(folder: Path) -> None:
     """Remove parts that killed runs left; those of living runs are locked."""
     for part in folder.glob(".*.part"):
+        if not _PART.fullmatch(part.name):
+            continue  # of another program
         try:
             handle = os.open(part, os.O_RDWR)
         except FileNotFoundError:

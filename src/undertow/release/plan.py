@@ -131,6 +131,7 @@ def _model(document: ReleaseDocument, timeline: Timeline, target: Granularity) -
         unit=source.unit,
         length=source.windows,
         whole_units=not lone and timeline.replaces_units(target),
+        moment=source.time,
     )
 
 

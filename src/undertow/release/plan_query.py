@@ -140,6 +140,12 @@ def query_shape(
             f"query {query.name!r} must list its keys, got keys to discover for a "
             f"{query.select}; discover them with a count first."
         )
+    if query.discover and query.running:
+        raise PlanError(
+            f"query {query.name!r} must list its keys, got keys to discover for a "
+            "running total, which adds up the same keys in every run; discover them "
+            "with a release of their own first."
+        )
     return QueryShape(
         query.name,
         query.select,
@@ -167,8 +173,9 @@ def _encoding(query: QueryPart) -> Encoding:
     assert query.column is not None
     assert query.low is not None
     assert query.high is not None
-    value = value_lattice(query.column, low=query.low, high=query.high)
-    if query.select == "sum":
+    added = query.select == "sum"
+    value = value_lattice(query.column, low=query.low, high=query.high, added=added)
+    if added:
         return Sum(value)
     return Mean(value) if query.select == "mean" else Variance(value)
 

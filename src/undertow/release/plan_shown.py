@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from undertow._printable import on_one_line
 from undertow.composition import Report, reports_table
-from undertow.correlation import Leakage
+from undertow.correlation import Leakage, LeakageCalibration
 from undertow.correlation.units import WholeUnitsMethod
 from undertow.privacy.exact import exact, format_up
 from undertow.privacy.loss import Pure
@@ -21,7 +21,10 @@ from undertow.spaces.base import Granularity
 if TYPE_CHECKING:
     from undertow.release.release_plan import ReleasePlan
 
-__all__ = ["plan_record", "plan_text", "risk_of", "threat_at"]
+__all__ = ["EMPTY_WINDOWS", "plan_record", "plan_text", "risk_of", "threat_at"]
+
+EMPTY_WINDOWS = "having no rows in a window is one of the values the model speaks of"
+"""What a model of windows takes on trust: somebody may be absent from all of them."""
 
 _WARNINGS = (
     "records are taken as independent; correlated records can be worse",
@@ -122,7 +125,7 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     errors = "\n".join(_error_line(error) for error in plan.expected_errors())
     parts.append(("expected error of a cell", errors))
     if leak is not None:
-        parts.append(("leakage", _leakage_text(leak)))
+        parts.append(("leakage", _leakage_text(leak, plan)))
     if risk is not None:
         parts.append(("risk", risk.sentence))
     if not markup:
@@ -136,16 +139,26 @@ def _promise_text(plan: ReleasePlan) -> str:
     """Return what is promised, and whose rows are meant where no column says it."""
     promise, source = plan.promise, plan.document.source
     text = f"{promise.total} at {promise.granularity.name} level"
+    stated, found = plan.document.promise, promise.calibration
+    if isinstance(found, LeakageCalibration) and stated.epsilon is not None:
+        level = format_up(exact(stated.epsilon), 6)
+        text = f"leakage at most {level} under the stated model, which leaves {text}"
+    elif stated.advantage is not None:
+        gain = points(float(stated.advantage))
+        text = f"at most {gain} points for the stated threat, which leaves {text}"
     if source.unit is None or source.kind == "event":
         text += "; each row is protected by itself, whoever has several of them"
     return text
 
 
-def _leakage_text(leak: Leakage) -> str:
+def _leakage_text(leak: Leakage, plan: ReleasePlan) -> str:
     """Return what is learnt at most, by which theorem, and what it takes on trust."""
     lines = [f"at most {format_up(exact(leak.value), 6)}, by {leak.theorem}"]
     lines += [f"covers: {leak.model}"] if leak.model else []
-    lines += [f"taken on trust: {text}" for text in leak.unchecked]
+    trusted = list(leak.unchecked)
+    if plan.timeline.kind == "window" and leak.method != WholeUnitsMethod.name:
+        trusted.append(EMPTY_WINDOWS)
+    lines += [f"taken on trust: {text}" for text in trusted]
     return "\n".join(on_one_line(line) for line in lines)
 
 

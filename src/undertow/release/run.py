@@ -291,8 +291,22 @@ def _earlier_nodes(
                 f"a running total must follow its earlier runs, got none of run "
                 f"{node.last}; run the release for the earlier times first."
             )
-        _add_nodes(found, read_record(stored))
+        record = read_record(stored)
+        _require_steps(plan, record)
+        _add_nodes(found, record)
     return found
+
+
+def _require_steps(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
+    """Refuse stored nodes that count in other steps than this version does."""
+    stored = {query["name"]: query.get("step") for query in record["plan"]["queries"]}
+    for query in plan.queries:
+        if query.run is not None and stored.get(query.name) != float(query.step):
+            raise PlanError(
+                f"the earlier runs of {query.name!r} must count in steps of "
+                f"{float(query.step):.6g}, got those of another version; start a new "
+                "release of the running total."
+            )
 
 
 def _add_nodes(

@@ -16,6 +16,7 @@ from undertow.release._arguments import path_text
 from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of
 from undertow.release.source_collated import has_collations
+from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_stored
 
 __all__ = ["Source", "SourceSpec", "guarded", "open_source"]
@@ -267,6 +268,7 @@ def _open_ibis(table: Any) -> Source:
                 "spark.sql.session.timeZone."
             )
     with guarded(backend):
+        require_own_functions(table, backend)
         return Source(
             table,
             backend,

@@ -34,11 +34,19 @@ _FIXED: dict[str, Any] = {
     "comment": "",
     "skip": 0,
     "union_by_name": False,
+    "hive_partitioning": False,
+    # In pieces, a line break inside of quotes may be taken for the end of a row.
+    "parallel": False,
 }
 _FIRST_LINE = (
     "SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = ',',"
-    " quote = '\"', escape = '\"', comment = '', skip = 0, columns = {columns})"
-    " LIMIT 1"
+    " quote = '\"', escape = '\"', comment = '', skip = 0, hive_partitioning = false,"
+    " columns = {columns}) LIMIT 1"
+)
+_TOP_LINE = (
+    "SELECT * FROM read_csv(?, auto_detect = false, header = false, delim = '\x1f',"
+    " quote = '', escape = '', comment = '', skip = 0, hive_partitioning = false,"
+    " columns = {'line': 'VARCHAR'}) LIMIT 1"
 )
 
 
@@ -131,6 +139,13 @@ def _check_heads(connection: Any, files: list[str], *, count: int) -> None:
     """
     first, *others = files
     [line] = _first_lines(connection, first, count)
+    for file in files:
+        if connection.con.execute(_TOP_LINE, [file]).fetchall() == [(None,)]:
+            # It would be taken for the names, and the names below it for a row.
+            raise PlanError(
+                f"the first line of {Path(file).name} must name its columns, got an "
+                "empty one; remove the lines above the names."
+            )
     written = [name or f"column{place}" for place, name in enumerate(line)]
     require_apart(written, where=Path(first).name)
     for file in others:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +25,8 @@ from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
 from undertow.release.source_csv import check_unpacked, open_csv
 from undertow.release.source_names import require_apart
+from undertow.release.source_own import require_own_functions
+from undertow.release.source_paths import folder_columns, listed_files, stamp_of
 from undertow.release.source_stored import is_stored
 
 __all__ = ["Limits", "connect_duckdb", "lock_duckdb", "only_table", "open_file"]
@@ -41,8 +45,6 @@ _ENDINGS = {
 }
 _NAME = "undertow_source"
 _MOST_MB = 3000
-_MOST_FILES = 100_000
-_SQLITE_MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "SELECT table_name FROM information_schema.tables"
     " WHERE table_catalog = current_database() AND table_schema = current_schema()"
@@ -173,7 +175,7 @@ def open_file(
     path, name = text, relation
     if relation is None and "#" in text and not (root / text).exists():
         path, _, name = text.rpartition("#")
-    files = _files(path, root, form)
+    files = listed_files(path, root, form)
     kind = form or _format(files[0])
     if kind in ("csv", "parquet") and name is not None:
         raise PlanError(f"relation must be left out for a {kind} file, got {name!r}.")
@@ -187,7 +189,9 @@ def open_file(
         )
     openers: dict[str, Callable[[Any, list[str]], Any]] = {
         "csv": partial(open_csv, types=types or {}),
-        "parquet": _open_parquet,
+        "parquet": partial(
+            _open_parquet, stated=lambda: folder_columns(files, path, root)
+        ),
     }
     if kind in openers:
         return _open_plain(openers[kind], files, kind, limits)
@@ -198,31 +202,6 @@ def open_file(
 
         return open_sqlite(files[0], name, limits=limits)
     return _open_database(files[0], name, limits)
-
-
-def _files(text: str, root: Path, form: str | None) -> list[Path]:
-    """Return the files that a path, pattern or folder stands for."""
-    if not text or "\0" in text:
-        raise PlanError("table must name a file, got an empty name or a NUL.")
-    path = root / text
-    if path.is_dir():
-        ending = "*.csv" if form == "csv" else "*.parquet"
-        found = sorted(p for p in path.rglob(ending) if p.is_file())
-    elif path.exists():
-        found = [path]
-    elif any(mark in text for mark in "*?["):
-        anchor = Path(path.anchor)
-        pattern = str(path.relative_to(anchor)) if path.is_absolute() else text
-        found = sorted(p for p in anchor.glob(pattern) if p.is_file())
-    else:
-        raise PlanError(f"table must name a file, got {text!r}, which does not exist.")
-    if not found:
-        raise PlanError(f"table must name files, got {text!r}, which has none.")
-    if len(found) > _MOST_FILES:
-        raise PlanError(f"table must be at most {_MOST_FILES} files, got more.")
-    if not all(p.is_file() for p in found):
-        raise PlanError(f"table must name a regular file, got {text!r}, which is none.")
-    return [p.resolve() for p in found]
 
 
 def _format(path: Path) -> str:
@@ -239,14 +218,23 @@ def _format(path: Path) -> str:
 
 
 def _is_sqlite(path: Path) -> bool:
+    """Ask SQLite: to read and close the file would give up this process's locks."""
+    if not os.access(path, os.R_OK):
+        raise PlanError(f"{path.name} must be readable, got no permission.")
+    if path.stat().st_size == 0:
+        return False
     try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
-    except OSError:
-        raise PlanError(f"{path.name} must be readable, got no permission.") from None
+        address = f"{path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=0)) as file:
+            file.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.Error as fault:
+        return fault.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
 
 
-def _open_parquet(connection: Any, files: list[str]) -> Any:
+def _open_parquet(
+    connection: Any, files: list[str], *, stated: Callable[[], tuple[str, ...]]
+) -> Any:
     parquet = load("pyarrow.parquet")
     first: dict[str, str] = {}
     for file in files:
@@ -262,7 +250,17 @@ def _open_parquet(connection: Any, files: list[str]) -> Any:
                 f"types, got {Path(file).name}, whose columns are not those of "
                 f"{Path(files[0]).name}; write them alike."
             )
-    return connection.read_parquet(files, table_name=_NAME)
+    columns = stated()
+    if columns:
+        # DuckDB would put the name of the folder in the place of what the file holds.
+        require_apart([*first, *columns], where="the files and their folders")
+    # The types of what folders state would be guessed from which folders there are.
+    return connection.read_parquet(
+        files,
+        table_name=_NAME,
+        hive_partitioning=bool(columns),
+        hive_types_autocast=False,
+    )
 
 
 def _check_digits(schema: Any) -> None:
@@ -296,7 +294,7 @@ def _open_plain(
     try:
         table = opener(connection, [str(path) for path in files])
         lock_duckdb(connection, files)
-        return Source(table, "duckdb", closing, partial(_stamp, files))
+        return Source(table, "duckdb", closing, partial(stamp_of, files))
     except UndertowError:
         closing()
         raise
@@ -306,12 +304,6 @@ def _open_plain(
             f"{files[0].name} must be a readable {kind} file, got one that is not: "
             "check its format, encoding (UTF-8) and columns."
         ) from None
-
-
-def _stamp(files: list[Path]) -> list[tuple[int, int, int]]:
-    """Return what changes when one of the files is written or replaced."""
-    found = (path.stat() for path in files)
-    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in found]
 
 
 def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:
@@ -327,6 +319,7 @@ def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:
             listed = connection.raw_sql(_TABLES).fetchall()
             chosen = only_table([row[0] for row in listed], relation, path.name)
             table = connection.table(chosen)
+            require_own_functions(table, "duckdb")
             lock_duckdb(connection, [path])
             stored = is_stored(table, "duckdb")
             collated = has_collations(table, "duckdb")

@@ -34,6 +34,11 @@ def open_memory(table: Any, *, limits: Limits) -> Source:
         If it is no such table.
     """
     arrow = _local_times(_arrow(table))
+    if not arrow.column_names:
+        raise PlanError(
+            "table must have columns, got none; those of an index become columns with "
+            "reset_index."
+        )
     _check_types(arrow)
     require_apart(arrow.column_names, where="the table in memory")
     connection, closing = connect_duckdb(limits)
@@ -41,7 +46,8 @@ def open_memory(table: Any, *, limits: Limits) -> Source:
         with guarded("duckdb"):
             connection.con.register(_NAME, arrow)
             lock_duckdb(connection)
-            return Source(connection.table(_NAME), "duckdb", closing)
+            # Arrow shares the memory of NumPy and pandas, which others may write to.
+            return Source(connection.table(_NAME), "duckdb", closing, stored=False)
     except BaseException:
         closing()
         raise
@@ -79,6 +85,11 @@ def _arrow(table: Any) -> Any:
         return _from_polars(arrow, table)
     if kind == "pandas.DataFrame":
         return _from_pandas(arrow, table)
+    if isinstance(table, arrow.RecordBatchReader):
+        raise PlanError(
+            "table must be one that can be read again, got a RecordBatchReader, which "
+            "is empty then; read it with read_all."
+        )
     if hasattr(table, "__arrow_c_stream__"):
         try:
             return arrow.table(table)

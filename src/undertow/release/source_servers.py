@@ -11,11 +11,13 @@ from undertow.release._extras import load
 from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
 from undertow.release.source_files import Limits, open_file
+from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_stored
 
 __all__ = ["is_url", "open_url"]
 
 _SCHEMES = ("duckdb", "postgres", "postgresql", "spark")
+_GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _OPTIONS = {"sslmode", "sslrootcert", "statement_timeout_s", "connect_timeout"}
 
 
@@ -83,7 +85,10 @@ def _open_postgres(
     timeout = options.pop("statement_timeout_s", None)
     if timeout is not None and not timeout.isdecimal():
         raise PlanError("statement_timeout_s must be whole seconds, got no number.")
-    session = "-c default_transaction_read_only=on -c timezone=UTC"
+    session = (
+        "-c default_transaction_read_only=on -c timezone=UTC"
+        " -c standard_conforming_strings=on"  # else a backslash ends a text
+    )
     if timeout is not None:
         session += f" -c statement_timeout={timeout}s"
     schema, _, table = name.rpartition(".")
@@ -122,6 +127,7 @@ def _postgres_table(connection: Any, schema: str, table: str) -> Source:
                 raise PlanError(
                     f"relation must name a table of the database, got {table[:60]!r}."
                 ) from None
+            require_own_functions(found, "postgres")
             stored = is_stored(found, "postgres")
             collated = has_collations(found, "postgres")
         return Source(found, "postgres", closing, stored=stored, collated=collated)
@@ -141,6 +147,8 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         session.conf.set("spark.sql.session.timeZone", "UTC")
         # Spark would replace ${env:...} in the names and keys of a release file.
         session.conf.set("spark.sql.variable.substitute", "false")
+        # It would guess types from which folders (year=2026/) there are.
+        session.conf.set(_GUESSING, "false")
         connection = ibis.pyspark.connect(session)
         path = root / name
         if name.lower().endswith(".parquet") or path.is_dir():

@@ -61,9 +61,11 @@ def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
         raise PlanError(f"{path.name} must be a readable SQLite file.") from None
     try:
         return _copied(file, path.name, relation, limits)
-    except (sqlite3.Error, UnicodeDecodeError):
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
+        busy = getattr(fault, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        got = "written to by others, try again" if busy else "damaged"
         raise PlanError(
-            f"{path.name} must be a readable SQLite file, got one that is damaged."
+            f"{path.name} must be a readable SQLite file, got one that is {got}."
         ) from None
     finally:
         file.close()

@@ -32,7 +32,13 @@ _DUCKDB_TABLES = (
     " FROM duckdb_tables() JOIN duckdb_databases() USING (database_oid)"
     " WHERE lower(table_name) = lower(?)"
 )
-_POSTGRES = "SELECT relkind::text FROM pg_class WHERE oid = to_regclass(%s)"
+# A policy on rows is computed when they are read, and parts may be elsewhere.
+_POSTGRES = (
+    "WITH RECURSIVE part (oid) AS (SELECT to_regclass(%s)::oid UNION"
+    " SELECT inhrelid FROM pg_inherits JOIN part ON inhparent = part.oid)"
+    " SELECT CASE WHEN relrowsecurity THEN 'policy' ELSE relkind::text END"
+    " FROM pg_class JOIN part USING (oid)"
+)
 _POSTGRES_KINDS = ("m", "p", "r")  # tables, parts included, and materialised views
 _SPARK_KINDS = ("EXTERNAL", "MANAGED")
 
@@ -54,15 +60,16 @@ def is_stored(table: Any, backend: Backend) -> bool:
 
     Examples
     --------
-    >>> import ibis, pyarrow
-    >>> table = ibis.memtable(pyarrow.table({"zone": ["A", "B"]}))
+    >>> import ibis
+    >>> engine = ibis.duckdb.connect()
+    >>> _ = engine.raw_sql("CREATE TABLE visits (zone VARCHAR)")
+    >>> table = engine.table("visits")
     >>> is_stored(table, "duckdb"), is_stored(table.head(1), "duckdb")
     (True, False)
     """
     operations = load("ibis.expr.operations")
     relation, engine = table.op(), table.get_backend()
-    if isinstance(relation, operations.InMemoryTable):
-        return True
+    # What is in memory may be written to by others who hold it.
     if not isinstance(relation, operations.DatabaseTable):
         return False
     place = relation.namespace

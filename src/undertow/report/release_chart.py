@@ -208,10 +208,13 @@ def _cell_labels(columns: Sequence[str], rows: Rows) -> list[str]:
         text = html.escape(_label(keys))
         spills = starts and left + 2 * most > 100
         more = " more" if number % 2 or spills else ""
-        kinds = f"label x{more}{_side(left, half, starts)}"
+        side = _side(left, half, starts)
+        # One that starts or ends at its place has half the room of one around it.
+        room = most if starts or not side else most / 2
+        kinds = f"label x{more}{side}"
         labels.append(
             f'<span class="{kinds}" aria-hidden="true" data-at="{at}" '
-            f'style="left: {left:.2f}%; --most: {most:.1f}%"><bdi>{text}</bdi></span>'
+            f'style="left: {left:.2f}%; --most: {room:.1f}%"><bdi>{text}</bdi></span>'
         )
     return labels
 

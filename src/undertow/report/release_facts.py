@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
+from undertow.correlation.units import WholeUnitsMethod
 from undertow.report.release_limits import is_by_row, without_owner
 from undertow.report.release_words import (
     Record,
@@ -37,6 +38,8 @@ __all__ = [
 Facts = tuple[tuple[str, str], ...]
 """Headings with their texts."""
 
+# As in the text of a plan, which needs the libraries of a release.
+_EMPTY_WINDOWS = "having no rows in a window is one of the values the model speaks of"
 # Characters of a sentence that are shown; some name inputs.
 _LONGEST = 600
 _MODELS = {
@@ -76,14 +79,32 @@ def correlation_words(record: Record) -> tuple[str, Facts]:
     stated = record["document"]["promise"]["correlation"] or {}
     witness = leak["witness"] or {}
     facts = (
-        ("stated model", _MODELS.get(stated.get("model", ""), "")),
+        ("stated model", _model_words(stated)),
         ("covers", leak["model"]),
         ("attackers", leak["attackers"]),
         ("secrets", leak["scope"]),
         ("hardest attacker", witness.get("summary", "")),
         ("bound", leak["theorem"]),
+        *(("taken on trust", text) for text in _trusted(record)),
     )
     return words, _shown(facts)
+
+
+def _model_words(stated: Mapping[str, Any]) -> str:
+    """Say what kind of model was stated."""
+    if stated.get("phi") is not None:
+        return "jointly normal records in a series: each depends on the one before"
+    return _MODELS.get(stated.get("model", ""), "")
+
+
+def _trusted(record: Record) -> tuple[str, ...]:
+    """Return what the stated model takes on trust."""
+    leak = record["plan"]["leakage"]
+    found = tuple(leak["unchecked"])
+    windowed = isinstance(record["document"]["source"]["per"], Mapping)
+    if windowed and leak["method"] != WholeUnitsMethod.name:
+        found += (_EMPTY_WINDOWS,)
+    return found
 
 
 def _independent_words(record: Record) -> str:
@@ -121,7 +142,7 @@ def risk_facts(record: Record) -> Facts:
         (
             "more often right because of it",
             f"at most {card['points']} of 100 cases, than the same attack is about "
-            "somebody else who did not take part; full disclosure would give "
+            "somebody else who did not take part; full disclosure would give at most "
             f"{100 * ceiling:.3g}",
         ),
         ("holds for", holds),
@@ -213,9 +234,17 @@ def checked(record: Record) -> tuple[str, ...]:
         found.append("Whole-number noise from the system's secure source; no seed.")
     if "charge" in record:
         found.append("The ledger was charged before any noise was drawn.")
-    for part in (plan["leakage"], (plan["calibration"] or {}).get("achieves")):
-        found += [_sentence(text) for text in (part or {}).get("checked", ())]
+    found += [_sentence(text) for text in (plan["leakage"] or {}).get("checked", ())]
+    found += _of_advantage(record, "checked")
     return _once(found)
+
+
+def _of_advantage(record: Record, kind: str) -> list[str]:
+    """Return what the step from a promised advantage to a loss rests on."""
+    if record["document"]["promise"]["advantage"] is None:
+        return []
+    achieved = record["plan"]["calibration"]["achieves"]
+    return [_sentence(f"for the advantage, {text}") for text in achieved[kind]]
 
 
 def unchecked(record: Record) -> tuple[str, ...]:
@@ -233,8 +262,9 @@ def unchecked(record: Record) -> tuple[str, ...]:
         found.append(f"There are at most {source['users']:,} people.")
         found.append(f"{source['time']} says when, in UTC where it names no zone.")
     found.append("Nobody else sees the engine's memory, logs or temporary files.")
-    for part in (plan["leakage"], (plan["calibration"] or {}).get("achieves")):
-        found += [_sentence(text) for text in (part or {}).get("unchecked", ())]
+    if plan["leakage"] is not None:
+        found += [_sentence(text) for text in _trusted(record)]
+    found += _of_advantage(record, "unchecked")
     warnings = (plan["risk"] or {}).get("warnings", ())
     found += [_sentence(f"in the risk card, {text}") for text in warnings]
     return _once(found)

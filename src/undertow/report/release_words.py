@@ -38,6 +38,9 @@ Record = Mapping[str, Any]
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
 _TIMES = {"w": "week", "d": "day", "h": "hour", "m": "minute", "s": "second"}
 _LONGEST = 200
+_ROUNDING = Fraction(1, 10**12)
+# Classes of characters that are written from right to left.
+_LEFTWARD = ("R", "AL", "AN")
 _DIGITS = 4
 # They turn the text around them, so that a key could look like another one.
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e") | frozenset(
@@ -55,11 +58,22 @@ def shown_text(text: str, *, most: int = _LONGEST) -> str:
     most : int, optional
         Characters of it that are shown.
 
+    Notes
+    -----
+    What is written from right to left is isolated, so that no number of the sentence
+    around it changes its place.
+
     Examples
     --------
     >>> shown_text("a\u202eb\x00")
     'a⟨U+202E⟩b⟨U+0000⟩'
     """
+    tame = _tamed(text, most)
+    turns = any(unicodedata.bidirectional(character) in _LEFTWARD for character in tame)
+    return f"\u2068{tame}\u2069" if turns else tame
+
+
+def _tamed(text: str, most: int = _LONGEST) -> str:
     cut = text if len(text) <= most else f"{text[: most - 1]}…"
     return "".join(_tame(character) for character in cut)
 
@@ -87,7 +101,7 @@ def shown_cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.6g}"
-    return shown_text(str(value))
+    return _tamed(str(value))
 
 
 def shown_up(value: Any) -> str:
@@ -281,8 +295,23 @@ def _advantage_sentence(record: Record) -> str:
 def all_costs(record: Record) -> dict[str, Any]:
     """Return what all runs of the promise cost, by granularity."""
     plan = record["plan"]
-    found: dict[str, Any] = plan["horizon_costs"] or plan["costs"]
-    return found
+    return _capped(plan["horizon_costs"] or plan["costs"], record)
+
+
+def _capped(costs: Record, record: Record) -> dict[str, Any]:
+    """Return costs, that of the promised level without the rounding of its floats.
+
+    It is at most the promise, by exact arithmetic before a plan is made; the floats
+    that a plan keeps are rounded up, and would be shown as a little more.
+    """
+    name, stated = record["plan"]["granularity"], record["document"]["promise"]
+    kept = dict(costs[name])
+    for key in _SYMBOLS:
+        if key in kept and stated[key] is not None:
+            most = Fraction(str(stated[key]))
+            if most < float(kept[key]) <= most * (1 + _ROUNDING):
+                kept[key] = most
+    return {**costs, name: kept}
 
 
 def cost_rows(record: Record) -> list[tuple[str, str, str, float, str]]:
@@ -292,6 +321,7 @@ def cost_rows(record: Record) -> list[tuple[str, str, str, float, str]]:
     """
     plan = record["plan"]
     whole, several = all_costs(record), plan["horizon_costs"] is not None
+    run = _capped(plan["costs"], record)
     rows = [
         (
             name,
@@ -300,7 +330,7 @@ def cost_rows(record: Record) -> list[tuple[str, str, str, float, str]]:
             guess_bound(whole[name]),
             loss_words(whole[name]) if several else "",
         )
-        for name, loss in plan["costs"].items()
+        for name, loss in run.items()
     ]
     return sorted(rows, key=lambda row: _size(whole, row[0]))
 

@@ -166,7 +166,7 @@ def test_the_complement_of_an_event_is_used_where_it_is_sharper():
 def test_mu_certificates_are_the_gaussian_tradeoff_at_the_limits():
     value = success_mu(450, 1000, 10, confidence=0.99).value
     low = 0.4127  # one-sided 99 % limit of 450 of 1000
-    assert value == pytest.approx(norm.ppf(low) - norm.ppf(0.1), abs=2e-3)
+    assert value == pytest.approx(norm.ppf(low) - norm.ppf((1 - low) / 9), abs=2e-3)
     assert event_mu(10, 100, 90, 100).value == 0.0
     assert success_mu(10, 10, 10).quantity == "mu"
 

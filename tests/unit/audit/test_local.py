@@ -445,7 +445,7 @@ def test_point_estimates_of_mu_are_the_distance_of_two_normals():
     rates = NormalDist().inv_cdf(0.7), NormalDist().inv_cdf(0.25)
     reconstruct = Reconstruct(claim, 0.99, 4)
     assert reconstruct.estimate_mu(Tally(70, 100, 30, 100)) == pytest.approx(
-        rates[0] - rates[1]
+        rates[0] - NormalDist().inv_cdf(0.1)
     )
     pairs = Pairs(claim, 0.99)
     assert pairs.estimate_mu(Tally(25, 100, 70, 100)) == pytest.approx(

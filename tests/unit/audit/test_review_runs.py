@@ -224,6 +224,7 @@ def test_workers_that_draw_the_same_numbers_are_found():
 # Recorded runs.
 
 
+@pytest.mark.slow
 def test_a_local_audit_of_a_sorted_file_deals_in_random_order():
     rng, alarms = np.random.default_rng(1), 0
     for seed in range(20):

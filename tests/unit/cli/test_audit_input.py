@@ -292,6 +292,7 @@ def test_no_threat_makes_a_fault(prior, aux, loss, tolerance):
 
 @quick
 @given(st.lists(st.integers(0, 9), min_size=4, max_size=4), st.floats(0, 4), numbers)
+@pytest.mark.slow
 def test_no_prior_makes_a_fault(counts, tolerance, claim):
     words = (*GRR, "--no-baseline", "--trials=99", f"--claim={claim!r}")
     survives(*words, f"--prior={counts}", f"--tolerance={tolerance!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import chdir
 from fractions import Fraction
 
 import pytest
@@ -103,6 +104,28 @@ def test_a_chain_is_fitted_to_a_file_beside_the_models(tmp_path):
     done = init(tmp_path / "b", f"@{tmp_path / 'm.toml'}")
     assert done.exit_code == 2
     assert "'steps': fit must be a readable public table, got none.csv" in done.stderr
+
+
+def test_a_chain_is_not_fitted_to_a_file_whose_times_go_back(tmp_path):
+    (tmp_path / "release.toml").write_text(
+        "[source]\ntable = 'visits.csv'\nunit = 'who'\ntime = 'ts'\n"
+        "per = {window = '1h'}\nstart = '2026-01-01'\nhorizon = '24h'\n"
+        "types = {ts = 'timestamp'}\n[promise]\nepsilon = 1\ngranularity = 'event'\n"
+        "[bounds]\nrows_per_unit = 1\n[[queries]]\nname = 'n'\nselect = 'count'\n"
+    )
+    model = (
+        'steps={model="markov", states="on", fit="public.csv", unit="who", leakage=1, '
+        'granularity="event"}'
+    )
+    where = ("--release", tmp_path / "release.toml")
+    times = [f"2026-01-{day:02d}T{hour:02d}:00" for day in (1, 2) for hour in range(24)]
+    for order, status in ((times, 0), (times[::-1], 2)):
+        rows = [f"a,{ts},{'NY'[(k // 3) % 2]}" for k, ts in enumerate(order)]
+        (tmp_path / "public.csv").write_text("\n".join(["who,ts,on", *rows, ""]))
+        with chdir(tmp_path):
+            done = init(tmp_path / f"{status}.ledger", model, where=where)
+        assert done.exit_code == status, done.stderr
+    assert "in which ts goes back" in done.stderr
 
 
 def test_a_release_is_charged_to_a_ledger_with_a_model(tmp_path):

@@ -166,6 +166,7 @@ def small_threats(draw):
 
 @settings(max_examples=25)
 @given(small_threats(), st.integers(0, 1))
+@pytest.mark.slow
 def test_a_channel_is_measured_as_by_trying_every_attack(threat, tolerance):
     rows, counts, labels, loss = threat
     found = record(

@@ -230,6 +230,7 @@ pairs = st.builds(
 
 
 @given(st.lists(pairs, max_size=7))
+@pytest.mark.slow
 def test_the_bounded_profile_is_the_frontier_of_all_moves(losses):
     moves = [cost for row in move_cost_matrix(losses) for cost in row]
     profile = bounded_profile(losses)

@@ -78,6 +78,7 @@ def by_method(rows, case):
     return {row.method: row for row in rows if row.model == case}
 
 
+@pytest.mark.slow
 def test_every_case_is_compared_and_sorted_by_noise(rows):
     assert {row.model for row in rows} == set(CASES)
     for case in CASES:

@@ -83,6 +83,27 @@ def test_a_false_claim_is_violated_and_a_true_one_is_not_refuted():
     assert true.status == "not refuted"
 
 
+def test_answers_that_sometimes_have_no_noise_are_found():
+    def lapse(rows, rng):
+        noisy = rows.sum(axis=1) + 4 * rng.laplace(size=len(rows))
+        return np.where(rng.random(len(rows)) < 0.05, rows.sum(axis=1), noisy)
+
+    joint = JointTable.independent([[0.5, 0.5], [0.5, 0.5]])
+    found = estimate_leakage(joint, lapse, samples=20_000, seed=2)
+    assert found.low > 3
+    assert found.event.startswith("output == ")
+
+
+def test_what_only_a_tail_tells_is_found():
+    def far(rows, rng):
+        noise = rng.laplace(scale=4, size=len(rows))
+        return np.where(rng.random(len(rows)) < 0.01 * rows[:, 0], 1000, 0) + noise
+
+    joint = JointTable.independent([[0.5, 0.5]])
+    found = estimate_leakage(joint, far, samples=100_000, seed=2)
+    assert found.low > 3
+
+
 def test_finite_outputs_are_tested_value_by_value():
     def tell_parity(rows, rng):
         return (rows.sum(axis=1) + (rng.random(len(rows)) < 0.1)) % 2

@@ -151,6 +151,7 @@ def test_a_calibration_over_the_region_is_more_careful_than_over_the_point():
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_limits_miss_the_truth_less_often_than_stated():
     """False-alarm rate of this test below 1e-6: misses are binomial with p <= 0.1."""
     truth = np.array([[0.9, 0.1], [0.4, 0.6]])
@@ -207,6 +208,7 @@ def test_trap_l06_a_change_over_time_is_noticed():
     assert any("whole time" in doubt for doubt in doubts)
 
 
+@pytest.mark.slow
 def test_a_true_chain_is_not_doubted():
     doubted = sum(
         bool(
@@ -227,6 +229,7 @@ def test_a_private_fit_is_near_the_truth_and_says_what_it_cost():
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_limits_of_a_private_fit_cover_the_truth():
     """Misses are binomial with p <= 0.1; false-alarm rate below 1e-6."""
     truth = np.array([[0.8, 0.2], [0.3, 0.7]])

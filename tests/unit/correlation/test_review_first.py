@@ -222,6 +222,7 @@ def test_attacks_are_between_laws():
 # The best mechanism
 
 
+@pytest.mark.slow
 def test_the_best_mechanism_keeps_its_promise_where_the_solver_does_not():
     law = np.random.default_rng(3).dirichlet(np.ones(64)).reshape((2,) * 6)
     found = native_mechanism(JointTable(law), 1.0)

@@ -119,6 +119,7 @@ class TestRealData:
         ("name", "nodes", "rows", "parallel", "loops", "diameter"),
         [("porto", 3052, 6324, 48, 11, 88), ("geolife", 5356, 12109, 98, 8, 92)],
     )
+    @pytest.mark.slow
     def test_the_authors_graphs(self, name, nodes, rows, parallel, loops, diameter):
         assert HERE is not None
         city = real_city(name)

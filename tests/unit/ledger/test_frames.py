@@ -168,6 +168,7 @@ def number(loss):
 
 @settings(max_examples=12)
 @given(st.lists(charges, min_size=1, max_size=4))
+@pytest.mark.slow
 def test_every_level_costs_what_the_worst_pair_of_tables_does(several):
     # The tables have rows outside of the windows; the ledger's domain has not.
     losses = charged(several)
@@ -178,6 +179,7 @@ def test_every_level_costs_what_the_worst_pair_of_tables_does(several):
 
 @settings(max_examples=10)
 @given(st.lists(charges, min_size=1, max_size=4), st.randoms())
+@pytest.mark.slow
 def test_the_order_of_charges_is_nothing_to_the_losses(several, order):
     mixed = list(several)
     order.shuffle(mixed)

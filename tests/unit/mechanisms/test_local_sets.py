@@ -15,9 +15,10 @@ from undertow.mechanisms.local.packed import bits_at, count_bits, unpack
 from undertow.mechanisms.noise.simulated import SimulatedSource
 
 FALSE_ALARM = 1e-6
+LONG = pytest.param(3, 7, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("size", "depth"), [(0, 1), (1, 5), (2, 7), (3, 7)])
+@pytest.mark.parametrize(("size", "depth"), [(0, 1), (1, 5), (2, 7), LONG])
 def test_sets_are_uniform_by_enumeration(size, depth):
     def sample(bits):
         table = sample_sets(np.array([1]), np.array([size]), categories=4, bits=bits)
@@ -33,6 +34,7 @@ def test_sets_are_uniform_by_enumeration(size, depth):
     assert undecided < (0.5 if size else 1e-9)
 
 
+@pytest.mark.slow
 def test_a_set_is_completed_by_uniform_outsiders_by_enumeration():
     # Members 0 and 3 of 0..4, category 1 in the way: 2 or 4 is added.
     def sample(bits):

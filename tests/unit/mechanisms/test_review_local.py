@@ -58,6 +58,7 @@ def unary_truth(prior, gap, q):
     return gap * total
 
 
+@pytest.mark.slow
 def test_running_sums_over_many_categories_stay_on_the_safe_side():
     # Equal steps are rounded the same way each time: the error grows with m.
     m = 100_000

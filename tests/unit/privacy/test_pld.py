@@ -296,6 +296,7 @@ def test_asymmetric_pairs_report_the_worse_order():
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-9])
+@pytest.mark.slow
 def test_a_mixture_agrees_with_dp_accounting_within_its_error(delta):
     rng = np.random.default_rng(11)
     ours, highs, lows = [], [], []

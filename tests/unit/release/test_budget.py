@@ -39,6 +39,7 @@ def noise_of(promise, *needs, unit=BOTH):
     return calibrate_noise(needs, domain=DOMAIN, unit=unit, promise=promise)
 
 
+@pytest.mark.slow
 def test_promises_at_the_last_bit_of_their_conversion_are_kept():
     for level in range(1, 1001, 8):
         asked = stated(epsilon=Fraction(level, 100), delta="1e-7")

@@ -62,7 +62,7 @@ def test_a_table_without_rows_keeps_the_types_it_states():
             ["boolean", *["integer"] * 3],
         ),
         ({"select": "sum", **VALUE}, ["number"] * 3),
-        ({"select": "sum", **VALUE, "high": 2**21}, ["integer"] * 3),
+        ({"select": "sum", **VALUE, "high": 2**33}, ["integer"] * 3),
         (
             {"select": "sum", **VALUE, "consistent": ["integer"]},
             ["integer", "number", "number"],

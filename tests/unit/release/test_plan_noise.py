@@ -43,7 +43,8 @@ def test_the_deviation_is_in_the_unit_of_the_half_width(select, power):
     query = {"name": "q", "select": select, "column": "steps", "low": 0, "high": 50}
     plan = release_plan({"rho": "0.5"}, [query])
     (error,) = plan.to_dict()["queries"]
-    step = value_lattice("steps", low=Fraction(0), high=Fraction(50)).step ** power
+    ends = {"low": Fraction(0), "high": Fraction(50)}
+    step = value_lattice("steps", **ends, added=select == "sum").step ** power
     noise = plan.queries[0].share.noise
     assert error["step"] == float(step)
     assert error["deviation"] == pytest.approx(noise.deviation * float(step))

@@ -106,10 +106,6 @@ def opened(kind: str, link: Any, folder: Any) -> Any:
     table, path = link.table("v"), folder / f"it's a (file).{kind}"
     if kind == "table":
         return table
-    if kind == "memory":
-        return table.to_pyarrow()
-    if kind == "memtable":
-        return ibis.memtable(table.to_pyarrow())
     if kind == "duckdb":
         with duckdb.connect(str(path)) as file:
             file.execute(f"create table v as {DATA}")
@@ -118,9 +114,7 @@ def opened(kind: str, link: Any, folder: Any) -> Any:
     return path
 
 
-@pytest.mark.parametrize(
-    "kind", ["table", "memory", "memtable", "duckdb", "parquet", "csv"]
-)
+@pytest.mark.parametrize("kind", ["table", "duckdb", "parquet", "csv"])
 def test_what_is_stored_is_not_copied(kind, link, tmp_path, monkeypatch):
     with open_source(opened(kind, link, tmp_path)) as source:
         assert source.stored

@@ -160,7 +160,9 @@ def test_costs_come_cheapest_first_and_no_lower_than_they_are():
     assert chances == sorted(chances)
     for name, _, cost, _, later in rows:
         shown = Fraction(cost.removeprefix("ε = "))
-        assert shown >= Fraction(str(record["plan"]["costs"][name]["epsilon"]))
+        least = Fraction(str(record["plan"]["costs"][name]["epsilon"]))
+        # Its float is rounded up; exactly it is the promise.
+        assert shown >= (Fraction(3, 10) if name == "event" else least)
         assert later == ""
 
 
@@ -284,7 +286,7 @@ def test_the_risk_says_with_whom_a_person_is_compared():
     assert facts["right without this release"] == "at most 60 of 100 cases"
     # 1 minus the chance 0.36 + 0.09 + 0.01 that two people are alike.
     said = facts["more often right because of it"]
-    assert said.endswith("who did not take part; full disclosure would give 54")
+    assert said.endswith("who did not take part; full disclosure would give at most 54")
 
 
 def test_discovered_keys_are_said_to_be_released():

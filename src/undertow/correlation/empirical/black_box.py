@@ -27,6 +27,8 @@ BlackBox = Callable[[NDArray[Any], np.random.Generator], NDArray[Any]]
 
 _THRESHOLDS = 33
 _FEW_OUTPUTS = 64
+# Quantiles beyond those, from both ends.
+_TAILS = (0.001, 0.002, 0.005, 0.01, 0.02)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +232,14 @@ def _outputs(
 
 
 def _events(pooled: NDArray[Any]) -> list[_Event]:
-    values = np.unique(pooled)
-    events: list[_Event] = []
-    if len(values) <= _FEW_OUTPUTS:
-        events += [_Event("==", float(v)) for v in values]
-    else:
-        values = np.unique(np.quantile(pooled, np.linspace(0, 1, _THRESHOLDS)[1:-1]))
+    values, counts = np.unique(pooled, return_counts=True)
+    few = len(values) <= _FEW_OUTPUTS
+    common = np.sort(np.argsort(-counts, kind="stable")[:_FEW_OUTPUTS])
+    events = [_Event("==", float(values[k])) for k in common if few or counts[k] > 1]
+    if not few:
+        shares = [*np.linspace(0, 1, _THRESHOLDS)[1:-1], *_TAILS]
+        shares += [1.0 - share for share in _TAILS]
+        values = np.unique(np.quantile(pooled, shares))
     for value in values:
         events += [_Event(">=", float(value)), _Event("<=", float(value))]
     return events
