@@ -60,10 +60,22 @@ def learned_scores(first: Any, second: Any, *, seed: int) -> tuple[Score, ...]:
     truth = np.repeat([1, 0], [len(first), len(second)])
     linear = make_pipeline(StandardScaler(), LogisticRegression())
     trees = HistGradientBoostingClassifier(max_iter=50, random_state=seed % 2**32)
-    return tuple(
-        Score(words, _Decision(model.fit(rows, truth)))
-        for words, model in (("linear score", linear), ("score of trees", trees))
-    )
+    with _one_thread():
+        return tuple(
+            Score(words, _Decision(model.fit(rows, truth)))
+            for words, model in (("linear score", linear), ("score of trees", trees))
+        )
+
+
+def _one_thread() -> Any:
+    """Return a context in which scikit-learn uses one thread.
+
+    Threads of several workers would wait for each other, for minutes where the cores
+    are busy, and sums in another order would not give the same score.
+    """
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    return threadpool_limits(limits=1)
 
 
 class _Decision:
@@ -73,7 +85,8 @@ class _Decision:
         self.model = model
 
     def __call__(self, outputs: Any) -> NDArray[np.float64]:
-        return np.asarray(self.model.decision_function(_rows(outputs)))
+        with _one_thread():
+            return np.asarray(self.model.decision_function(_rows(outputs)))
 
 
 def _rows(outputs: Any) -> NDArray[np.float64]:

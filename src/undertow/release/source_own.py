@@ -17,9 +17,9 @@ from undertow.release.engine_sql import Backend
 __all__ = ["require_own_functions"]
 
 _DUCKDB = (
-    "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE NOT internal"
-    " AND lower(function_name) IN (SELECT lower(function_name) FROM duckdb_functions()"
-    " WHERE internal) ORDER BY 1 LIMIT 1"
+    "SELECT lower(function_name) FROM duckdb_functions()"
+    " GROUP BY 1 HAVING bool_or(internal) AND NOT bool_and(internal)"
+    " ORDER BY 1 LIMIT 1"
 )
 _DUCKDB_ORDER = "SELECT upper(current_setting('default_order')) LIKE 'ASC%'"
 _POSTGRES_SESSION = (
