@@ -53,7 +53,7 @@ CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 OPTIONAL = {
     "mechanisms/noise/opendp_backend.py": {"opendp"},
     "audit/runner.py": {"joblib"},
-    "audit/learned.py": {"sklearn"},
+    "audit/learned.py": {"sklearn", "threadpoolctl"},
 }
 
 
