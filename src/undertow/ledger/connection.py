@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from undertow.ledger.still import files_of, is_still, stamp_of
 __all__ = ["Place", "place_of"]
 
 _PATIENCE_S = 60
+_PAUSE_S = 0.02
 _POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg")
 # What the drivers say, and what a person can do about it. Their own words may hold
 # values, so they are never repeated.
@@ -94,9 +96,8 @@ class Place:
             return
         try:
             if not self.path.exists():
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            with closing(sqlite3.connect(self.path)) as link:
-                _prepare_file(link)
+                _make_file(self.path)
+            _prepare_file(self.path)
         except sqlite3.Error:
             raise LedgerError(
                 f"{self.name} must be a new path or an empty file, got another file; "
@@ -298,7 +299,31 @@ def _postgresql(url: URL, *, read_only: bool) -> Place:
         ) from None
 
 
-def _prepare_file(link: sqlite3.Connection) -> None:
+def _make_file(path: Path) -> None:
+    """Create a file that its owner alone reads, unless another process just did."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        if not path.exists():  # a link that leads nowhere
+            raise
+
+
+def _prepare_file(path: Path) -> None:
+    """Set the journal of a new file; wait while another process does so."""
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            with closing(sqlite3.connect(path)) as link:
+                return _set_journal(link)
+        except sqlite3.OperationalError as fault:
+            # SQLite does not wait by itself where the journal is changed.
+            busy = fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def _set_journal(link: sqlite3.Connection) -> None:
     """Set the journal of a new file; leave every other database as it is."""
     tables = {name for (name,) in link.execute("SELECT name FROM sqlite_master")}
     if tables and "ledger_version" not in tables:

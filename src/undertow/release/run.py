@@ -201,8 +201,14 @@ def _known(
     known = _find(ledger, keys)
     if known is None:
         plan.timeline.require_over(_now())
-        _require_budget(plan, ledger)
-    elif known.state == "spoiled":
+        try:
+            _require_budget(plan, ledger)
+        except BudgetExceeded:
+            # The same run may have been charged by another process since.
+            known = _find(ledger, keys)
+            if known is None:
+                raise
+    if known is not None and known.state == "spoiled":
         raise PlanError(
             "this run must be open, got one that was closed without an output: "
             f"{known.reason or 'no reason given'}; ask for repeat={repeat + 1}."
