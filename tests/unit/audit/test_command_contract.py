@@ -6,12 +6,11 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
+from support.command import invoke as command
 from undertow.audit import Claim, audit_local
 from undertow.audit.pair import audit_pair
 from undertow.audit.subject_callable import CallableSubject
-from undertow.cli.audit import audit
 from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse
 
@@ -19,7 +18,7 @@ GRR = ("ldp", "--protocol", "grr", "--categories", "2", "--epsilon", "1", "--see
 
 
 def invoke(*arguments):
-    return CliRunner().invoke(audit, [*arguments, "--no-baseline", "--json"])
+    return command("audit", *arguments, "--no-baseline", "--json")
 
 
 @pytest.mark.parametrize(("delta", "status"), [("0.3", 3), ("0.6", 0)])
