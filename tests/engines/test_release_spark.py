@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully:FutureWarning"),
 ]
 
 
@@ -75,3 +76,51 @@ def test_spark_says_one_sentence_about_a_table_that_is_not_there(spark):
     with pytest.raises((PlanError, EngineError)) as caught:
         open_source("spark://local#nowhere")
     assert "\n" not in str(caught.value)
+
+
+class Opening:
+    """What starts Spark, where a session is there already."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def appName(self, name: str) -> Opening:
+        return self
+
+    master = appName
+
+    def config(self, name: str, value: str) -> Opening:
+        self.session.conf.set(name, value)
+        return self
+
+    def getOrCreate(self) -> Any:
+        return self.session
+
+
+@pytest.fixture
+def apart(spark, monkeypatch):
+    """A session with functions of its own, which Spark would not let go again."""
+    from pyspark.sql import SparkSession
+
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.createDataFrame([("A",)], "zone string").createOrReplaceTempView("zones")
+    monkeypatch.setattr(SparkSession, "builder", Opening(session))
+    return session
+
+
+def test_spark_functions_in_place_of_built_in_ones_are_refused(apart, tmp_path):
+    import ibis
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"zone": ["A"]}), tmp_path / "z.parquet")
+    zones = ibis.pyspark.connect(apart).table("zones")
+    tables = ("spark://local#zones", "spark://local#z.parquet", zones)
+    apart.udf.register("ours", lambda x: 0, "int")
+    for table in tables:
+        with open_source(table, folder=tmp_path) as source:
+            assert list(source.columns) == ["zone"]
+    apart.udf.register("MIN", lambda x: 0, "int")
+    for table in tables:
+        with pytest.raises(PlanError, match="got its own 'min'"):
+            open_source(table, folder=tmp_path)

@@ -9,7 +9,7 @@ until then leaves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, BudgetExceeded, PlanError
+from undertow.release.earlier import earlier_nodes, find_charge, run_keys
 from undertow.release.engine import run_jobs
 from undertow.release.ledger_place import frame_of, require_ledger
 from undertow.release.outputs import check_folder, write_files
@@ -27,13 +28,11 @@ from undertow.release.record import (
     read_record,
     record_bytes,
     record_files,
-    release_key,
     require_margins,
     run_record,
 )
-from undertow.release.running import running_nodes
 from undertow.release.source import Source, open_source
-from undertow.release.traces import require_newest, require_own_folder, table_place
+from undertow.release.traces import require_newest, require_own_folder
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
@@ -92,7 +91,7 @@ def read_table(
     if folder is not None:
         require_own_folder(folder, title)
     plan.timeline.require_over(_now())
-    _earlier_nodes(plan, None, _checked_repeat(repeat))
+    earlier_nodes(plan, None, _checked_repeat(repeat))
     return _read(plan, table, progress or _nobody)
 
 
@@ -152,7 +151,7 @@ def run_release(
     tell = progress or _nobody
     _check(folder, source)
     require_ledger(plan, ledger)
-    keys = _keys(plan, ledger, repeat=_checked_repeat(repeat))
+    keys = run_keys(plan, ledger, repeat=_checked_repeat(repeat))
     known = _known(plan, ledger, keys, repeat)
     if folder is not None:
         require_own_folder(folder, title)
@@ -178,34 +177,18 @@ def run_release(
     return ReleaseRun(record, charge, folder, files, done, waiting, by_name)
 
 
-def _keys(
-    plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int, run: int | None = None
-) -> tuple[str, ...]:
-    """Return the key of a run, and the one under which earlier versions charged it."""
-    place = table_place(plan.document, ledger=ledger.name)
-    keys = [release_key(plan, run=run, repeat=repeat, place=place)]
-    if place is not None:
-        keys.append(release_key(plan, run=run, repeat=repeat))
-    return tuple(keys)
-
-
-def _find(ledger: BudgetLedger, keys: Sequence[str]) -> Charge | None:
-    found = (ledger.find(key) for key in keys)
-    return next((charge for charge in found if charge is not None), None)
-
-
 def _known(
     plan: ReleasePlan, ledger: BudgetLedger, keys: Sequence[str], repeat: int
 ) -> Charge | None:
     """Return the charge of this run, if any; a new one is refused if it must be."""
-    known = _find(ledger, keys)
+    known = find_charge(ledger, keys)
     if known is None:
         plan.timeline.require_over(_now())
         try:
             _require_budget(plan, ledger)
         except BudgetExceeded:
             # The same run may have been charged by another process since.
-            known = _find(ledger, keys)
+            known = find_charge(ledger, keys)
             if known is None:
                 raise
     if known is not None and known.state == "spoiled":
@@ -227,7 +210,7 @@ def _release(
 ) -> tuple[Charge, bytes, bool]:
     """Ask, charge, draw and store; return what is committed, and if it is our draw."""
     table, title, command, repeat = about
-    earlier = _earlier_nodes(plan, ledger, repeat)
+    earlier = earlier_nodes(plan, ledger, repeat)
     read = _read(plan, table, tell) if reading is None else reading
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
@@ -274,53 +257,6 @@ def _ask(plan: ReleasePlan, source: Source) -> list[Aggregates]:
         )
         found.update(zip(places, answers, strict=True))
     return [found[at] for at in range(len(plan.tasks))]
-
-
-def _earlier_nodes(
-    plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int
-) -> dict[str, dict[str, Sequence[Any]]]:
-    """Return the stored nodes that the running totals of this run add up."""
-    running = [query.name for query in plan.queries if query.run is not None]
-    run = plan.timeline.run
-    if not running or run is None:
-        return {}
-    found: dict[str, dict[str, Sequence[Any]]] = {name: {} for name in running}
-    for node in running_nodes(run):
-        if node.last == run:
-            continue
-        stored = None
-        if ledger is not None:
-            known = _find(ledger, _keys(plan, ledger, repeat=repeat, run=node.last))
-            stored = None if known is None else ledger.output(known)
-        if stored is None:
-            raise PlanError(
-                f"a running total must follow its earlier runs, got none of run "
-                f"{node.last}; run the release for the earlier times first."
-            )
-        record = read_record(stored)
-        _require_steps(plan, record)
-        _add_nodes(found, record)
-    return found
-
-
-def _require_steps(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
-    """Refuse stored nodes that count in other steps than this version does."""
-    stored = {query["name"]: query.get("step") for query in record["plan"]["queries"]}
-    for query in plan.queries:
-        if query.run is not None and stored.get(query.name) != float(query.step):
-            raise PlanError(
-                f"the earlier runs of {query.name!r} must count in steps of "
-                f"{float(query.step):.6g}, got those of another version; start a new "
-                "release of the running total."
-            )
-
-
-def _add_nodes(
-    found: dict[str, dict[str, Sequence[Any]]], record: Mapping[str, Any]
-) -> None:
-    for answer in record["answers"]:
-        if answer["name"] in found:
-            found[answer["name"]].update(answer["nodes"])
 
 
 def _check(folder: Path | None, source: NoiseSource | None) -> None:

@@ -3,12 +3,14 @@
 A database may hold functions under the names of built-in ones. A macro ``min(a, b)`` of
 a DuckDB file comes before the aggregate that finds the last row kept of a unit, and a
 function ``text(varchar)`` of PostgreSQL before the conversion of the column that tells
-units apart: units would escape their bounds. So would they in a session that sorts
+units apart: units would escape their bounds. A function that a Spark session registers
+as ``min`` is called in place of Spark's. So would units escape in a session that sorts
 downwards, or reads texts in another way.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from undertow.errors import PlanError
@@ -49,6 +51,7 @@ _NAMES = (
     " = <> < <= > >= + - * / % & | << >> || ~"
 ).split()
 """What the queries of a release use of PostgreSQL."""
+_SPARK = "org.apache.spark.sql.catalyst."  # where the classes of its functions are
 
 
 def require_own_functions(table: Any, backend: Backend) -> None:
@@ -61,7 +64,7 @@ def require_own_functions(table: Any, backend: Backend) -> None:
     table : Ibis table
         Of the database.
     backend : Backend
-        Its engine; Spark does not let a function take such a name.
+        Its engine.
 
     Raises
     ------
@@ -93,11 +96,33 @@ def require_own_functions(table: Any, backend: Backend) -> None:
             [[path, plain]] = cursor.execute(_POSTGRES_SESSION).fetchall()
             found = cursor.execute(_POSTGRES, (_NAMES,)).fetchall()
         _require_session(path, plain)
+    else:
+        found = _own_of_spark(engine._session)
     for [name] in found:
         raise PlanError(
             "the database must leave built-in functions as they are, got its own "
             f"{str(name)[:60]!r}; rename it, or write the table to Parquet."
         )
+
+
+def _own_of_spark(session: Any) -> list[tuple[str]]:
+    """Return the functions of a Spark session that have the name of a built-in one.
+
+    Spark 3.5 lists them in its place. Spark 4.3 lists both, and says Spark's class of
+    both; which of them it calls is a setting.
+    """
+    listed = session.catalog.listFunctions()
+    builtin = {row[0] for row in session.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    times = Counter(function.name for function in listed)
+    return [
+        (function.name,)
+        for function in listed
+        if function.name in builtin
+        and (
+            times[function.name] > 1
+            or not (function.className or _SPARK).startswith(_SPARK)
+        )
+    ]
 
 
 def _require_session(path: list[str], plain: str) -> None:

@@ -152,8 +152,11 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         connection = ibis.pyspark.connect(session)
         path = root / name
         if name.lower().endswith(".parquet") or path.is_dir():
-            return Source(connection.read_parquet(str(path)), "pyspark")
+            table = connection.read_parquet(str(path))
+            require_own_functions(table, "pyspark")
+            return Source(table, "pyspark")
         table = connection.table(name)
+        require_own_functions(table, "pyspark")
         stored = is_stored(table, "pyspark")
         collated = has_collations(table, "pyspark")
         return Source(table, "pyspark", stored=stored, collated=collated)

@@ -17,13 +17,13 @@ from undertow.spaces import Stream, User
 def test_a_run_that_another_process_charged_meanwhile_is_found(tmp_path, monkeypatch):
     path = write_visits(tmp_path)
     first = load(path).run()
-    plain, asked = run._find, []
+    plain, asked = run.find_charge, []
 
     def late(ledger, keys):
         asked.append(keys)
         return None if len(asked) == 1 else plain(ledger, keys)
 
-    monkeypatch.setattr(run, "_find", late)
+    monkeypatch.setattr(run, "find_charge", late)
     second = load(path).run()
     assert len(asked) == 2
     assert second.repeated

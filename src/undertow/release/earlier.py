@@ -1,0 +1,113 @@
+"""Where a run stands in its ledger, and what the runs before it stored there.
+
+A run is charged under a key made from what it asks for, so that the same run is charged
+once. A running total adds up nodes of its binary tree that earlier runs have drawn:
+they are found under the keys of those runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from undertow.errors import PlanError
+from undertow.release.plan import ReleasePlan
+from undertow.release.record import read_record, release_key
+from undertow.release.running import running_nodes
+from undertow.release.traces import table_place
+
+if TYPE_CHECKING:
+    from undertow.ledger import BudgetLedger, Charge
+
+__all__ = ["earlier_nodes", "find_charge", "run_keys"]
+
+Nodes = dict[str, dict[str, Sequence[Any]]]
+"""For each running total, the noisy cells of each node of its tree, by its name."""
+
+
+def run_keys(
+    plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int, run: int | None = None
+) -> tuple[str, ...]:
+    """Return the key of a run, and the one under which earlier versions charged it.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        Of this run.
+    ledger : BudgetLedger
+        Where it is charged.
+    repeat : int
+        Which of the outputs of the same run.
+    run : int, optional
+        The number of another run of the same release; by default that of the plan.
+    """
+    place = table_place(plan.document, ledger=ledger.name)
+    keys = [release_key(plan, run=run, repeat=repeat, place=place)]
+    if place is not None:
+        keys.append(release_key(plan, run=run, repeat=repeat))
+    return tuple(keys)
+
+
+def find_charge(ledger: BudgetLedger, keys: Sequence[str]) -> Charge | None:
+    """Return the charge under the first of some keys that has one, if any."""
+    found = (ledger.find(key) for key in keys)
+    return next((charge for charge in found if charge is not None), None)
+
+
+def earlier_nodes(plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int) -> Nodes:
+    """Return the stored nodes that the running totals of a run add up.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        The run.
+    ledger : BudgetLedger or None
+        Where earlier runs stored theirs; none before the first run.
+    repeat : int
+        Which of the outputs of the same runs.
+
+    Raises
+    ------
+    PlanError
+        If an earlier run has not stored its nodes, or counts in other steps.
+    """
+    running = [query.name for query in plan.queries if query.run is not None]
+    run = plan.timeline.run
+    if not running or run is None:
+        return {}
+    found: Nodes = {name: {} for name in running}
+    for node in running_nodes(run):
+        if node.last == run:
+            continue
+        stored = None
+        if ledger is not None:
+            keys = run_keys(plan, ledger, repeat=repeat, run=node.last)
+            known = find_charge(ledger, keys)
+            stored = None if known is None else ledger.output(known)
+        if stored is None:
+            raise PlanError(
+                f"a running total must follow its earlier runs, got none of run "
+                f"{node.last}; run the release for the earlier times first."
+            )
+        record = read_record(stored)
+        _require_steps(plan, record)
+        _add_nodes(found, record)
+    return found
+
+
+def _require_steps(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
+    """Refuse stored nodes that count in other steps than this version does."""
+    stored = {query["name"]: query.get("step") for query in record["plan"]["queries"]}
+    for query in plan.queries:
+        if query.run is not None and stored.get(query.name) != float(query.step):
+            raise PlanError(
+                f"the earlier runs of {query.name!r} must count in steps of "
+                f"{float(query.step):.6g}, got those of another version; start a new "
+                "release of the running total."
+            )
+
+
+def _add_nodes(found: Nodes, record: Mapping[str, Any]) -> None:
+    for answer in record["answers"]:
+        if answer["name"] in found:
+            found[answer["name"]].update(answer["nodes"])
