@@ -124,3 +124,17 @@ def test_spark_functions_in_place_of_built_in_ones_are_refused(apart, tmp_path):
     for table in tables:
         with pytest.raises(PlanError, match="got its own 'min'"):
             open_source(table, folder=tmp_path)
+
+
+def test_spark_reads_keys_as_they_are_written(apart):
+    import ibis
+
+    switch, keys = "spark.sql.variable.substitute", ("${env:PATH}", "${none}", "$")
+    rows = [(key,) for key in keys]
+    apart.createDataFrame(rows, "zone string").createOrReplaceTempView("signs")
+    job = Job("signs", ("rows",), by=("zone",), grid=Grid(("zone",), (keys,)))
+    apart.conf.set(switch, "true")
+    with open_source(ibis.pyspark.connect(apart).table("signs")) as source:
+        [found] = run_jobs(source, [job], bounding=Bounding(None, None))
+    assert found.measures["rows"].tolist() == [1, 1, 1]
+    assert apart.conf.get(switch) == "true"

@@ -269,9 +269,26 @@ def _open_ibis(table: Any) -> Source:
             )
     with guarded(backend):
         require_own_functions(table, backend)
-        return Source(
-            table,
-            backend,
-            stored=is_stored(table, backend),
-            collated=has_collations(table, backend),
-        )
+        stored, collated = is_stored(table, backend), has_collations(table, backend)
+        closing = _texts_as_written(session) if backend == "pyspark" else _nothing
+    return Source(table, backend, closing, stored=stored, collated=collated)
+
+
+def _texts_as_written(session: Any) -> Callable[[], None]:
+    """Keep Spark from replacing ${env:...} in keys; return what lets it again.
+
+    The session is somebody else's, who gets it back as it was.
+    """
+    setting = "spark.sql.variable.substitute"
+    before = session.conf.get(setting)
+    session.conf.set(setting, "false")
+
+    def closing() -> None:
+        with guarded("pyspark"):
+            session.conf.set(setting, before)
+
+    return closing
+
+
+def _nothing() -> None:
+    """Leave what somebody else has opened."""
