@@ -68,7 +68,7 @@ class Mean(Encoding):
     def reach(self, contribution: Contribution) -> Reach:
         """Return how far one unit moves both sums together."""
         reach = contribution.row_reach().times(self.row_size)
-        return reach.of_one_sign(single=False)
+        return reach.of_one_sign()
 
     def vector(self, aggregates: Aggregates) -> Integers:
         """Return the sum of the codes, and that of their distances from the most."""
@@ -148,7 +148,7 @@ class Variance(Encoding):
     def reach(self, contribution: Contribution) -> Reach:
         """Return how far one unit moves the three sums together."""
         reach = contribution.row_reach().times(self.row_size)
-        return reach.of_one_sign(single=False)
+        return reach.of_one_sign()
 
     def vector(self, aggregates: Aggregates) -> Integers:
         """Return the three sums."""

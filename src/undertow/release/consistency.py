@@ -24,7 +24,10 @@ from undertow.release.margins import (
 
 __all__ = ["Table", "add_up", "settle_rows"]
 
-_KEPT = "intervals are those of the answer before it was made consistent"
+_KEPT = (
+    "intervals are those of the answer before it was made consistent, widened where "
+    "they would leave the estimate out"
+)
 
 
 def settle_rows(
@@ -54,7 +57,7 @@ def settle_rows(
     """
     notes: list[str] = []
     if "integer" in consistent:
-        rows = [(*row[:-3], round(row[-3]), *row[-2:]) for row in rows]
+        rows = [_holding((*row[:-3], round(row[-3]), *row[-2:])) for row in rows]
         notes.append(f"estimates are rounded to whole numbers; {_KEPT}")
     if "non-negative" in consistent:
         first = 3 if non_negative else 1
@@ -66,7 +69,13 @@ def settle_rows(
 
 def _raised(row: tuple[Any, ...], count: int) -> tuple[Any, ...]:
     numbers = [max(0, x) if at < count else x for at, x in enumerate(row[-3:])]
-    return (*row[:-3], *numbers)
+    return _holding((*row[:-3], *numbers))
+
+
+def _holding(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Widen an interval to its estimate; a wider one covers at the same level."""
+    value, low, high = row[-3:]
+    return (*row[:-3], value, min(low, value), max(high, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +112,7 @@ def add_up(tables: Sequence[Table]) -> list[QueryAnswer]:
     Returns
     -------
     list of QueryAnswer
-        In the order given; estimates changed, intervals as they were.
+        In the order given; estimates changed, intervals widened to hold them.
 
     Notes
     -----
@@ -189,7 +198,7 @@ def _replaced(table: Table, cells: Array, grid: Grid, *, whole: bool) -> QueryAn
     order = [kept.index(column) for column in table.grid.columns]
     flat = numbers.transpose(order).ravel() if order else numbers.ravel()
     rows = [
-        (*row[:-3], int(value) if whole else float(value), *row[-2:])
+        _holding((*row[:-3], int(value) if whole else float(value), *row[-2:]))
         for row, value in zip(table.answer.rows, flat, strict=True)
     ]
     notes = (*table.answer.notes, f"margins are made to add up; {_KEPT}")

@@ -76,23 +76,26 @@ class Reach:
             self.swap_square * factor**2,
         )
 
-    def of_one_sign(self, *, single: bool) -> Reach:
+    def of_one_sign(self, *, cells: int | None = None, most: int = 1) -> Reach:
         r"""Return the reach of numbers that a unit moves up only.
 
         Parameters
         ----------
-        single : bool
-            Whether the whole vector is one number.
+        cells : int, optional
+            How many numbers there are, where that is known.
+        most : int
+            Most that a unit moves one of them.
 
         Notes
         -----
         For non-negative a and b, :math:`\|a-b\|_2^2 \le \|a\|_2^2 + \|b\|_2^2`
-        because their inner product is not negative; if they are single numbers,
-        :math:`|a - b| \le \max(a, b)`.
+        because their inner product is not negative. No number moves by more than
+        `most`, so that m of them move by m times that at most.
         """
-        if single:
-            return replace(self, swap_total=self.total, swap_square=self.square)
-        return replace(self, swap_total=2 * self.total, swap_square=2 * self.square)
+        total, square = 2 * self.total, 2 * self.square
+        if cells is not None:
+            total, square = min(total, cells * most), min(square, cells * most**2)
+        return replace(self, swap_total=total, swap_square=square)
 
     def pure_scale(self, epsilon: Fraction) -> Fraction:
         """Return the scale of Laplace noise that costs `epsilon`."""
@@ -169,7 +172,7 @@ class Contribution:
         full = min(groups, total // most)
         rest = min(most, total - full * most)
         reach = Reach(total, full * most**2 + rest**2, groups)
-        return reach.of_one_sign(single=self.cells == 1)
+        return reach.of_one_sign(cells=self.cells, most=most)
 
     def unit_reach(self) -> Reach:
         """Return how far the numbers of distinct units move: one in each cell.
@@ -186,7 +189,7 @@ class Contribution:
                 "nothing that bounds the cells of a unit; say for example "
                 "groups_per_unit = 10."
             )
-        return Reach(groups, groups, groups).of_one_sign(single=self.cells == 1)
+        return Reach(groups, groups, groups).of_one_sign(cells=self.cells)
 
 
 def _least(*bounds: int | None) -> int | None:

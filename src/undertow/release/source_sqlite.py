@@ -31,6 +31,7 @@ _TYPES = (
     (("CHAR", "CLOB", "TEXT"), "string", "VARCHAR"),
     (("REAL", "FLOA", "DOUB", "NUMERIC", "DECIMAL"), "float64", "DOUBLE"),
 )
+_ZONED = "TIMESTAMP '0001-01-02' AND TIMESTAMP '9999-12-30'"  # far enough from the ends
 
 
 def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
@@ -120,7 +121,7 @@ def _copy(
     arrow = load("pyarrow")
     schema = arrow.schema([(name, read) for name, (read, _) in types.items()])
     columns = ", ".join(f"{_quoted(n)} {cast}" for n, (_, cast) in types.items())
-    casts = (f"TRY_CAST({_quoted(n)} AS {cast})" for n, (_, cast) in types.items())
+    casts = (_cast(_quoted(name), cast) for name, (_, cast) in types.items())
     copy = f"INSERT INTO {_NAME} SELECT {', '.join(casts)} FROM undertow_piece"
     target.execute(f"CREATE TEMP TABLE {_NAME} ({columns})")
     file.text_factory = bytes  # which need not be UTF-8
@@ -136,6 +137,19 @@ def _copy(
         target.register("undertow_piece", arrow.table(arrays, schema=schema))
         target.execute(copy)
         target.unregister("undertow_piece")
+
+
+def _cast(column: str, kind: str) -> str:
+    """Return SQL that reads a column as its declared type, times in UTC.
+
+    As a time without a zone, DuckDB 2.0 leaves out the offset of a text that has one.
+    As a time with a zone, it fails on offsets of times that are farther than it counts.
+    """
+    plain = f"TRY_CAST({column} AS {kind})"
+    if kind != "TIMESTAMP":
+        return plain
+    zoned = f"CAST(TRY_CAST({column} AS TIMESTAMPTZ) AS TIMESTAMP)"
+    return f"CASE WHEN {plain} BETWEEN {_ZONED} THEN {zoned} ELSE {plain} END"
 
 
 def _array(arrow: Any, column: Sequence[Any], kind: Any) -> Any:

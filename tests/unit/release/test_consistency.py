@@ -90,3 +90,19 @@ def test_rows_are_rounded_and_raised_by_themselves():
 def test_ends_that_may_be_negative_stay():
     settled, _ = settle_rows([(-2, -8, 3)], ("non-negative",), non_negative=False)
     assert settled == [(0, -8, 3)]
+
+
+def test_intervals_hold_the_estimates_that_margins_ask_for():
+    tables = [
+        table(("zone",), [10.0, 20.0, 30.0], deviation=0.1),
+        table((), [90.0], deviation=10.0),
+    ]
+    zone, total = add_up(tables)
+    [(value, low, high)] = total.rows
+    assert value == pytest.approx(60, abs=0.01)
+    assert (low, high) == (value, 95.0)
+    assert [row[-2:] for row in zone.rows] == [(5, 15), (15, 25), (25, 35)]
+
+
+def test_an_interval_holds_its_rounded_estimate():
+    assert settle_rows([("a", 2.6, 2.5, 2.7)], ["integer"])[0] == [("a", 3, 2.5, 3)]

@@ -167,9 +167,10 @@ def test_answers_raised_to_zero_keep_their_order_and_what_they_cover(row):
         assert (low <= truth <= high) >= (row[1] <= truth <= row[2])
 
 
-def test_ends_stay_where_they_are_where_the_truth_may_be_negative():
-    rows, _ = settle_rows([(-9, -12, -5)], ["non-negative"], non_negative=False)
-    assert rows == [(0, -12, -5)]
+def test_ends_stay_below_zero_where_the_truth_may_be_negative():
+    wishes = ["non-negative"]
+    rows, _ = settle_rows([(-9, -12, -5), (-1, -4, 3)], wishes, non_negative=False)
+    assert rows == [(0, -12, 0), (0, -4, 3)]
 
 
 def test_intervals_of_variances_enclose_all_that_three_noises_leave_open():

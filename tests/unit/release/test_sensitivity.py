@@ -58,6 +58,23 @@ def test_numbers_of_units_move_by_one_in_each_cell_that_a_unit_reaches():
     assert reach == Reach(4, 4, 4, 8, 8)
 
 
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_replacing_a_unit_moves_numbers_of_units_exactly_as_far_as_stated(bounds):
+    reach = Contribution(*bounds).unit_reach()
+    units = [[x > 0 for x in unit] for unit in allowed(*bounds)]
+    moved = max(
+        sum(x != y for x, y in zip(old, new, strict=True))
+        for old in units
+        for new in units
+    )
+    assert (reach.swap_total, reach.swap_square) == (moved, moved)
+
+
+def test_replacing_moves_no_cell_by_more_than_a_unit_may_have_in_it():
+    reach = Contribution(rows=50, groups=None, per_group=3, cells=2).row_reach()
+    assert reach == Reach(6, 18, 2, 6, 18)
+
+
 def test_a_unit_counts_in_no_more_cells_than_it_has_rows():
     assert Contribution(2, None, None, 24).unit_reach().total == 2
 
