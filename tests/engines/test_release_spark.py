@@ -129,12 +129,14 @@ def test_spark_functions_in_place_of_built_in_ones_are_refused(apart, tmp_path):
 def test_spark_reads_keys_as_they_are_written(apart):
     import ibis
 
-    switch, keys = "spark.sql.variable.substitute", ("${env:PATH}", "${none}", "$")
+    texts = ("variable.substitute", "parser.escapedStringLiterals")
+    keys = ("${env:PATH}", "${none}", "b\\s", "o'h")
     rows = [(key,) for key in keys]
     apart.createDataFrame(rows, "zone string").createOrReplaceTempView("signs")
     job = Job("signs", ("rows",), by=("zone",), grid=Grid(("zone",), (keys,)))
-    apart.conf.set(switch, "true")
+    for name in texts:
+        apart.conf.set(f"spark.sql.{name}", "true")
     with open_source(ibis.pyspark.connect(apart).table("signs")) as source:
         [found] = run_jobs(source, [job], bounding=Bounding(None, None))
-    assert found.measures["rows"].tolist() == [1, 1, 1]
-    assert apart.conf.get(switch) == "true"
+    assert found.measures["rows"].tolist() == [1, 1, 1, 1]
+    assert [apart.conf.get(f"spark.sql.{name}") for name in texts] == ["true", "true"]

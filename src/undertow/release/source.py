@@ -19,9 +19,10 @@ from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_stored
 
-__all__ = ["Source", "SourceSpec", "guarded", "open_source"]
+__all__ = ["Source", "SourceSpec", "guarded", "open_source", "texts_as_written"]
 
 _NAMES = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "pyspark": "Spark"}
+_TEXTS = ("spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
 
 
 @runtime_checkable
@@ -270,22 +271,23 @@ def _open_ibis(table: Any) -> Source:
     with guarded(backend):
         require_own_functions(table, backend)
         stored, collated = is_stored(table, backend), has_collations(table, backend)
-        closing = _texts_as_written(session) if backend == "pyspark" else _nothing
+        closing = texts_as_written(session) if backend == "pyspark" else _nothing
     return Source(table, backend, closing, stored=stored, collated=collated)
 
 
-def _texts_as_written(session: Any) -> Callable[[], None]:
-    """Keep Spark from replacing ${env:...} in keys; return what lets it again.
+def texts_as_written(session: Any) -> Callable[[], None]:
+    """Let Spark take keys and names as they are; return what undoes it.
 
-    The session is somebody else's, who gets it back as it was.
+    It would replace ${env:...} in them, and may be set to leave backslashes doubled.
     """
-    setting = "spark.sql.variable.substitute"
-    before = session.conf.get(setting)
-    session.conf.set(setting, "false")
+    before = {setting: session.conf.get(setting) for setting in _TEXTS}
+    for setting in _TEXTS:
+        session.conf.set(setting, "false")
 
     def closing() -> None:
         with guarded("pyspark"):
-            session.conf.set(setting, before)
+            for setting, value in before.items():
+                session.conf.set(setting, value)
 
     return closing
 

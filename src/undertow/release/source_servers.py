@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._extras import load
-from undertow.release.source import Source, guarded
+from undertow.release.source import Source, guarded, texts_as_written
 from undertow.release.source_collated import has_collations
 from undertow.release.source_files import Limits, open_file
 from undertow.release.source_own import require_own_functions
@@ -145,8 +145,7 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         builder = sql.SparkSession.builder.appName("undertow").master(master)
         session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        # Spark would replace ${env:...} in the names and keys of a release file.
-        session.conf.set("spark.sql.variable.substitute", "false")
+        texts_as_written(session)
         # It would guess types from which folders (year=2026/) there are.
         session.conf.set(_GUESSING, "false")
         connection = ibis.pyspark.connect(session)
