@@ -225,10 +225,14 @@ class _Run:
         names = {self.bounding.unit} - {None}
         if self.bounding.window_us is not None:
             names.add(self.bounding.time)
-        for job in self.jobs:
-            names |= set(job.by) | ({job.bin_column} - {None})
-            names |= set() if job.value is None else {job.value.column}
-            names |= set() if job.where is None else job.where.columns
+        found = _without_derived({str(name) for name in names}, self.derived)
+        return found.union(*(self._used_by(job) for job in self.jobs))
+
+    def _used_by(self, job: Job) -> set[str]:
+        """Return the columns of the table that a job depends on."""
+        names = set(job.by) | ({job.bin_column} - {None})
+        names |= set() if job.value is None else {job.value.column}
+        names |= set() if job.where is None else job.where.columns
         return _without_derived({str(name) for name in names}, self.derived)
 
     def _check_present(self, name: str) -> None:
@@ -239,17 +243,34 @@ class _Run:
                 "in the table."
             )
         if name not in available:
-            near = nearest(name, available) or _elsewhere(name, len(available))
-            raise PlanError(f"columns must be of the table, got {name[:60]!r}{near}.")
+            place = self._place(name)
+            near = nearest(name, available) or _elsewhere(
+                name, len(available), text=place.startswith("query")
+            )
+            raise PlanError(
+                f"columns must be of the table, got {name[:60]!r} in {place}{near}."
+            )
+
+    def _place(self, name: str) -> str:
+        """Return where a release file names a column."""
+        if name == self.bounding.unit:
+            return "source.unit"
+        if name == self.bounding.time or (self.slice and name == self.slice.column):
+            return "source.time"
+        return next(
+            f"query {job.name[:60]!r}"
+            for job in self.jobs
+            if name in self._used_by(job)
+        )
 
 
-def _elsewhere(name: str, columns: int) -> str:
+def _elsewhere(name: str, columns: int, *, text: bool) -> str:
     """Say what a name that is no column may have been meant for."""
     if columns == 1:
         return "; the table has one column, and the columns of a CSV file have commas"
     if name in TIME_COLUMNS:
         return f"; {name} is that of source.time, or of a column in [columns]"
-    return "; text is written in single quotes, 'so'"
+    return "; text is written in single quotes, 'so'" if text else ""
 
 
 def _without_derived(names: set[str], derived: Mapping[str, Expression]) -> set[str]:

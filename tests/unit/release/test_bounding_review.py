@@ -262,8 +262,8 @@ def test_lines_of_a_csv_file_are_no_comments(tmp_path):
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("zone = yes", "got 'yes'; text is written in single quotes"),
-        ("month = 3", "got 'month'; month is that of source.time, or of a column in"),
+        ("zone = yes", "got 'yes' in query 'c'; text is written in single quotes"),
+        ("month = 3", "got 'month' in query 'c'; month is that of source.time, or"),
     ],
 )
 def test_a_name_that_is_no_column_is_said_to_be_what_it_may_be(where, words):
@@ -271,6 +271,19 @@ def test_a_name_that_is_no_column_is_said_to_be_what_it_may_be(where, words):
     table = pa.table({"zone": ["A"], "n": [1]})
     with open_source(table) as source, pytest.raises(PlanError, match=words):
         run_jobs(source, [job])
+
+
+@pytest.mark.parametrize(
+    ("bounding", "words"),
+    [
+        (Bounding("nobody", 1), r"got 'nobody' in source\.unit\."),
+        (Bounding("zone", 1, 60, "never"), r"got 'never' in source\.time\."),
+    ],
+)
+def test_a_unit_or_time_that_is_no_column_is_named(bounding, words):
+    table = pa.table({"zone": ["A"], "n": [1]})
+    with open_source(table) as source, pytest.raises(PlanError, match=words):
+        run_jobs(source, [Job("c", ("rows",))], bounding=bounding)
 
 
 def test_a_table_of_one_column_is_one_without_commas():
