@@ -15,7 +15,7 @@ from undertow.audit.runner import Step
 from undertow.audit.subjects import Subject
 from undertow.errors import AuditError
 
-__all__ = ["BATCH", "UNIT", "EventTest", "Pair", "repeats"]
+__all__ = ["BATCH", "UNIT", "EventTest", "Pair", "repeats", "stands_still"]
 
 Pair = tuple[int, int]
 
@@ -78,6 +78,7 @@ class EventTest:
         self.subject, self.pair = subject, pair
         self.event, self.sizes = event, sizes
         self.earlier = tuple(part[:BATCH] for part in earlier)
+        self.still = stands_still(*earlier)
         self._drawer = Drawer(subject)
         self.fresh = Freshness(subject.name)
         for given, part in zip(pair, earlier, strict=True):
@@ -153,6 +154,28 @@ def _stream(
         )
 
     return generator(seed, stand)
+
+
+def stands_still(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Return whether each input has one output alone, two that differ and are real.
+
+    Whole numbers do not count: a rounded count, or a yes or no, may well be constant.
+
+    Examples
+    --------
+    >>> stands_still(np.full(9, 0.25), np.full(9, 1.25))
+    True
+    >>> stands_still(np.zeros(9), np.ones(9))
+    False
+    """
+    if not (
+        len(first) and len(second) and first.dtype.kind == second.dtype.kind == "f"
+    ):
+        return False
+    values = (first[0], second[0])
+    if np.array_equal(*values) or all((v == np.round(v)).all() for v in values):
+        return False
+    return bool((first == values[0]).all() and (second == values[1]).all())
 
 
 def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:

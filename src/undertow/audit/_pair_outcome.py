@@ -36,6 +36,10 @@ TRAINING = 2_000_000
 """Most runs used for the choice, all inputs together."""
 
 _LARGEST = 2**49
+_STILL = (
+    "among the runs that chose the event, all of one input gave the same output: there "
+    "is no noise, or it is drawn once and kept; then this is about the kept value"
+)
 
 
 def pair_trials_needed(claim: Claim, *, confidence: float = 0.99) -> int:
@@ -189,7 +193,15 @@ def pair_result(
         power=power,
         seed=seed,
         estimate=estimate,
+        notes=_notes(test, hits),
     )
+
+
+def _notes(test: EventTest, hits: tuple[int, int]) -> tuple[str, ...]:
+    """Return what a reader should know of the outputs."""
+    # The certifying runs are counted and not kept: they agree in what was counted.
+    certain = all(k in (0, n) for k, n in zip(hits, test.sizes, strict=True))
+    return (_STILL,) if test.still and certain else ()
 
 
 def _title(subject: Subject) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from undertow._numeric import greatest_int
 from undertow.audit._choice import total_trials
 from undertow.audit._chunks import Counts
 from undertow.audit._methods import Method, Tally
@@ -18,6 +19,9 @@ from undertow.privacy.result import Estimate
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = ["local_result"]
+
+# Trials beyond which nobody asks how many more are needed.
+_LONGEST = 10**12
 
 
 def local_result(
@@ -146,12 +150,40 @@ def _power(
         else trials_needed(claim, m, confidence=level)
     )
     found = _detectable(method, seen, certify)
-    return {
+    power = {
         "trials_needed": total_trials(needed, m),
         "ceiling": certify(seen._replace(hits=seen.trials, against=0))[0],
         "can_refute": found is not None,
         "detectable": math.inf if found is None else found,
     }
+    alike = _needed_alike(method, counts, certify) if found is None else None
+    return power if alike is None else {**power, "trials_alike": total_trials(alike, m)}
+
+
+def _needed_alike(
+    method: Method, counts: Counts, certify: Callable[[Tally], tuple[float, float]]
+) -> int | None:
+    """Return about how many trials could refute, if as large a share is informative.
+
+    None if no number up to 10^12 is found.
+    """
+    goal, seen = method.claim.for_replacement().level, method.tally(counts)
+    drawn = int(counts["trials"][0])
+
+    def reaches(total: int) -> bool:
+        both, n, m = (
+            round(number * total / drawn)
+            for number in (seen.hits + seen.against, seen.trials, seen.against_trials)
+        )
+        return certify(Tally(min(both, n), n, max(0, both - n), m))[0] > goal
+
+    def beyond(total: int) -> bool:
+        return total <= drawn or (total <= _LONGEST and not reaches(total))
+
+    if seen.hits + seen.against == 0:
+        return None
+    needed = 1 + greatest_int(beyond)
+    return needed if needed <= _LONGEST else None
 
 
 def _detectable(

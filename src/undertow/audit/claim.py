@@ -67,6 +67,10 @@ class Claim:
                 "loss must be Pure, Approx or GDP, got "
                 f"{type(self.loss).__name__}; convert it first."
             )
+        if isinstance(self.loss, Approx) and self.loss.no_guarantee:
+            raise ValueError(
+                "delta must be below 1, got 1; no audit can refute such a claim."
+            )
         if self.loss.is_infinite:
             raise ValueError(
                 f"loss must promise something, got {self.loss}; no audit can refute it."
@@ -123,7 +127,14 @@ class Claim:
         if not rest:
             return Claim(Pure(2 * epsilon))
         growth = keep_exact(exp_up(epsilon))
-        return Claim(Approx.capped(2 * epsilon, (1 + growth) * rest[0]))
+        doubled = Approx.capped(2 * epsilon, (1 + growth) * rest[0])
+        if doubled.no_guarantee:
+            raise ValueError(
+                "delta must be below 1/(1 + e^epsilon) for adding or removing a "
+                f"record, got {self}; it promises nothing for replacing one, and no "
+                "audit can refute it."
+            )
+        return Claim(doubled)
 
     def allows(self, true_positive: float, false_positive: float) -> bool:
         """Return whether a test with these exact rates is possible under the claim.

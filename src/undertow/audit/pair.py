@@ -173,13 +173,21 @@ def _plan(
         train = dict.fromkeys(used, share)
         test = dict.fromkeys(used, (total - share * len(used)) // 2)
     if min(train.values()) < FEWEST or min(test.values()) < 1:
+        least = max(2 * FEWEST * len(used), pair_trials_needed(claim))
         raise AuditError(
             f"trials must leave {FEWEST} runs of each of {len(used)} inputs for the "
-            f"choice, got {min(train.values())}; ask for at least "
-            f"{max(2 * FEWEST * len(used), pair_trials_needed(claim))} trials, or name "
-            "fewer pairs."
+            f"choice, got {min(train.values())}; {_way_out(subject, used, least)}, or "
+            "name fewer pairs."
         )
     return _Plan(train, test)
+
+
+def _way_out(subject: Subject, used: list[int], least: int) -> str:
+    if isinstance(subject, RecordedSubject) and any(
+        subject.available(number) < 2 * FEWEST for number in used
+    ):
+        return f"record at least {least} runs, equally many of each input"
+    return f"ask for at least {least} trials"
 
 
 def _require_power(

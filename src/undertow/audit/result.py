@@ -88,7 +88,9 @@ class AuditResult(_Shown):
         those for a choice included; ``ceiling`` the largest certificate that the
         deciding method could have given; ``can_refute`` whether any outcome with as
         many informative trials would have refuted the claim, and ``detectable`` the
-        estimate of the claimed parameter from which they do, infinite if none.
+        estimate of the claimed parameter from which they do, infinite if none. Where
+        it is false in a local audit, ``trials_alike`` is about how many trials with as
+        large a share of informative ones could refute it.
     baseline : mapping, optional
         What LDP-Auditor gives on as many trials.
     seed : int, optional
@@ -96,6 +98,8 @@ class AuditResult(_Shown):
     inversion : Inversion, optional
         Which level the success of the simple attack would mean if the code were the
         protocol that it says it is; its ``status`` says where that is saturated.
+    notes : tuple of str, optional
+        What a reader should know besides.
     parameter : {"epsilon", "mu"}
         What `certified` and `estimate` are about; that of the claim.
     verdict : str
@@ -124,6 +128,7 @@ class AuditResult(_Shown):
     seed: int | None = None
     inversion: Inversion | None = None
     estimate: float | None = None
+    notes: tuple[str, ...] = ()
     parameter: Parameter = field(init=False)
     verdict: Verdict = field(init=False)
 
@@ -155,7 +160,7 @@ class AuditResult(_Shown):
             self.subject, self.claim, self.certified, self.confidence, self.trials,
             self.epsilon_certified, self.epsilon_estimate, self.advantage,
             self.methods, self.witness, dict(self.power), self.baseline, self.seed,
-            self.inversion, self.estimate,
+            self.inversion, self.estimate, self.notes,
         )  # fmt: skip
         return AuditResult, given
 

@@ -152,10 +152,22 @@ class CommandSubject:
                     f"write one JSON value per line, got {shortened(line)!r} on line "
                     f"{number}"
                 )
+            if not _is_output(values[-1]):
+                self._fail(
+                    "write a number, a string or a list of numbers, got another "
+                    f"{type(values[-1]).__name__} on line {number}; write a string"
+                )
         return values
 
     def _fail(self, requirement: str) -> NoReturn:
         raise AuditError(f"{self.name} must {requirement}.")
+
+
+def _is_output(value: Any) -> bool:
+    """Return whether a JSON value can be compared as it is."""
+    if isinstance(value, list):
+        return all(isinstance(part, int | float) for part in value)
+    return not isinstance(value, dict)
 
 
 def _split(command: str) -> list[str]:

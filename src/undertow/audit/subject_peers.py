@@ -10,10 +10,14 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
+from undertow.audit.outputs import shortened
 from undertow.audit.subject_callable import CallableSubject
 from undertow.errors import AuditError
 
 __all__ = ["ClientSubject", "DiffprivlibSubject", "OpenDPSubject"]
+
+# The measure of OpenDP whose loss is an epsilon.
+_PURE = "MaxDivergence"
 
 
 class OpenDPSubject(CallableSubject):
@@ -33,7 +37,8 @@ class OpenDPSubject(CallableSubject):
     Notes
     -----
     OpenDP draws from the operating system, so copies are independent and no seed
-    repeats a run. `stated` is the loss that the measurement states of itself.
+    repeats a run. `stated` is the epsilon that a pure measurement states of itself;
+    of others the claim is yours to state.
     """
 
     to_repeat = "run it without, as its noise is its own"
@@ -61,8 +66,37 @@ class OpenDPSubject(CallableSubject):
         self.forkable = False  # a measurement cannot be sent to another process
 
     def stated(self, distance: Any) -> Any:
-        """Return the loss that the measurement states for inputs at a distance."""
-        return self.measurement.map(distance)
+        """Return the epsilon of pure DP that the measurement states at a distance.
+
+        Parameters
+        ----------
+        distance : number
+            Of the inputs, in the input metric of the measurement.
+
+        Returns
+        -------
+        float
+            For :meth:`~undertow.audit.claim.Claim.pure`.
+
+        Raises
+        ------
+        AuditError
+            If the measurement states another loss, such as rho of zCDP, which read as
+            an epsilon would accuse correct code; or nothing at this distance.
+        """
+        measure = str(getattr(self.measurement, "output_measure", "unknown"))
+        if measure != _PURE:
+            raise AuditError(
+                f"measurement must state pure DP ({_PURE}), got {measure}; state the "
+                "claim yourself, by Claim.approx or Claim.gaussian."
+            )
+        try:
+            return self.measurement.map(distance)
+        except Exception as error:  # OpenDP's own class, in several lines
+            raise AuditError(
+                f"distance must be one that the measurement has a loss for, got "
+                f"{distance!r}: {type(error).__name__}: {shortened(str(error))}."
+            ) from error
 
 
 class DiffprivlibSubject(CallableSubject):

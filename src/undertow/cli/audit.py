@@ -91,14 +91,14 @@ def audit_ldp(
     --claim 0.9 --seed 1[/bold]
     """
     with audit_guarded():
+        given = [name for name in _OTHERS if was_given(context, name)]
         if fault == "list":
-            list_faults(json_output=json_output)
+            list_faults(given=given, json_output=json_output)
             return
         run = Run(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
         if fault is not None:
-            given = [name for name in _OTHERS if was_given(context, name)]
             job = fault_job(fault, repaired=repaired, given=given)
         elif repaired:
             raise ModelError("--repaired must come with --fault, got none.")

@@ -38,12 +38,7 @@ def fault_job(name: str, *, repaired: bool, given: Sequence[str]) -> Job:
     ModelError
         If there are such.
     """
-    if given:
-        listed = ", ".join(f"--{name}" for name in given)
-        raise ModelError(
-            f"--fault must stand alone, as it has its own protocol, claim and threat, "
-            f"got {listed} beside it; leave that out."
-        )
+    _require_alone(given)
     fault = read_fault(name)
     state = "repaired" if repaired else "with its bug"
     return Job(
@@ -59,8 +54,18 @@ def fault_job(name: str, *, repaired: bool, given: Sequence[str]) -> Job:
     )
 
 
-def list_faults(*, json_output: bool) -> None:
-    """Print the bug fixtures, as a table or as JSON."""
+def _require_alone(given: Sequence[str]) -> None:
+    if given:
+        listed = ", ".join(f"--{name}" for name in given)
+        raise ModelError(
+            f"--fault must stand alone, as it has its own protocol, claim and threat, "
+            f"got {listed} beside it; leave that out."
+        )
+
+
+def list_faults(*, given: Sequence[str], json_output: bool) -> None:
+    """Print the bug fixtures, as a table or as JSON; `given` as for `fault_job`."""
+    _require_alone(given)
     faults = [make() for make in FAULTS.values()]
     if not json_output:
         print_faults(faults)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ def read_records_file(
         raise ModelError(f"{path} must hold runs, got none.")
     if any(value != value for value in inputs):
         raise ModelError(f"{input_column} must hold inputs, got nan in {path}.")
+    if any(isinstance(value, float) and math.isnan(value) for value in outputs):
+        raise ModelError(f"{output_column} must hold outputs, got nan in {path}.")
     return RecordedSubject(inputs, outputs, name=path.name)
 
 

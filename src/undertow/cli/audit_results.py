@@ -121,7 +121,7 @@ class Conducted:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the result."""
         asked, used = self.job.trials, self.result.trials
-        notes = []
+        notes = list(self.result.notes)
         recorded = isinstance(self.job.subject, RecordedSubject)
         if recorded and asked is not None and used < asked - self.job.size:
             notes.append(
@@ -138,7 +138,8 @@ class Conducted:
 
 def conduct(job: Job) -> Conducted:
     """Run an audit; what the audited code prints goes to standard error."""
-    delta = job.claim.for_replacement().delta
+    with in_option_words(job.claim):
+        delta = job.claim.for_replacement().delta
     watch = Watch(job.name, categories=job.size, delta=delta)
     with in_option_words(job.claim), watch, printing_aside():
         result = job.run(watch)
@@ -221,7 +222,7 @@ def job_record(found: Conducted, *, report: Path | None) -> dict[str, Any]:
         **{
             key: value
             for key, value in record.items()
-            if key not in (*first, "baseline")
+            if key not in (*first, "baseline", "notes")
         },
         "threat": job.attacker or None,
         "notes": list(found.notes),

@@ -60,6 +60,11 @@ def with_baseline(job: Job, wanted: bool | None) -> Job:
             "--baseline must be left out with --stop-early, got it; LDP-Auditor has no "
             "limits that hold at all times."
         )
+    if wanted and not job.local:
+        raise ModelError(
+            f"--baseline must be left out where a pair of inputs is audited, got it "
+            f"with {job.name}; LDP-Auditor is for local protocols."
+        )
     return replace(job, baseline=not job.stop_early if wanted is None else wanted)
 
 

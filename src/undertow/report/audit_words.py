@@ -145,11 +145,17 @@ def inversion_row(found: Inversion) -> tuple[str, str]:
 def power_rows(result: AuditResult) -> Facts:
     """Return what the audit could have found, for people."""
     power, rows = result.power, []
-    if power.get("can_refute") is False:
+    beyond = power.get("can_refute") is False
+    if beyond:
         rows.append(("could the claim be refuted", "no, not by so many of this kind"))
-    if "trials_needed" in power:
+    if "trials_alike" in power:
+        alike = _about(math.ceil(power["trials_alike"]))
+        rows.append(("trials of this kind needed", f"about {alike}"))
+    elif "trials_needed" in power:
         needed = f"{math.ceil(power['trials_needed'])}"
-        rows.append(("trials needed at least", needed))
+        # What was seen is not as telling, or the claim could have been refuted.
+        best = ", were the outputs as telling as can be" if beyond else ""
+        rows.append(("trials needed at least", needed + best))
     if "ceiling" in power:
         most = shown_number(power["ceiling"])
         rows.append(("largest possible certificate", most))
@@ -158,6 +164,12 @@ def power_rows(result: AuditResult) -> Facts:
         shown = "none, on counts like these" if math.isinf(level) else f"{level:.4f}"
         rows.append(("refuted from an estimate of", shown))
     return tuple(rows)
+
+
+def _about(count: int) -> str:
+    """Return a count to two digits, not below it."""
+    step = 10 ** max(0, len(str(count)) - 2)
+    return str(-(-count // step) * step)
 
 
 def method_rows(result: AuditResult) -> list[tuple[str, ...]]:

@@ -106,8 +106,9 @@ class Check:
     ours : float or str
         As computed here.
     status : {"match", "erratum", "differs", "stand-in"}
-        They agree; the source is wrong (the note says why); they differ and the note
-        says how; or ours comes from a stand-in, not from the data of the source.
+        They agree, or our own cross-check holds where none was printed; the source is
+        wrong (the note says why); they differ and the note says how; or ours comes
+        from a stand-in, not from the data of the source.
     note : str
         Why.
     """

@@ -78,8 +78,11 @@ def test_no_gaussian_mechanism_passes_the_gaussian_success_limit():
 def test_a_claim_that_promises_nothing_is_refused():
     with pytest.raises(ValueError, match="no audit can refute it"):
         Claim.pure(math.inf)
-    with pytest.raises(ValueError, match="no audit can refute it"):
+    with pytest.raises(ValueError, match="delta must be below 1, got 1; no audit can"):
         Claim(Approx(1, 1))
+    most = Claim.approx(5, "0.01", adjacency="add-remove")
+    with pytest.raises(ValueError, match=r"below 1/\(1 \+ e\^epsilon\) for adding"):
+        most.for_replacement()
 
 
 def test_other_currencies_and_adjacencies_are_refused():

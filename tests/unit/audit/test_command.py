@@ -42,6 +42,12 @@ def test_lists_of_numbers_are_vectors():
     )
 
 
+@pytest.mark.parametrize("value", ['{"a": 1}', '["a"]', "[[1, 2]]"])
+def test_what_cannot_be_compared_is_to_be_written_as_a_string(value):
+    with pytest.raises(AuditError, match=r"string or a list of numbers, got another"):
+        draw(python(f"import sys\nfor s in sys.stdin: print('{value}')"))
+
+
 def test_the_seed_of_the_environment_repeats_a_batch():
     subject = python(FLIP, seeded=True)
     one, two, other = (draw(subject, size=64, seed=s).tolist() for s in (1, 1, 2))

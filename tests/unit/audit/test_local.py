@@ -395,6 +395,25 @@ def test_a_claim_beyond_every_method_is_said_to_be_out_of_reach():
     assert result.certified > 9
 
 
+def test_the_trials_of_its_kind_that_a_claim_needs_can_refute_it():
+    protocol, claim = OptimizedUnary(20, 1), Claim.pure(9)
+    seen = audit_local(protocol, claim, trials=50_000, seed=1).power
+    assert seen["can_refute"] is False
+    assert seen["trials_needed"] < 50_000 < seen["trials_alike"]
+    for factor, able in ((0.9, False), (1.1, True)):
+        trials = round(factor * seen["trials_alike"])
+        power = audit_local(protocol, claim, trials=trials, seed=1).power
+        assert power["can_refute"] is able
+        assert ("trials_alike" in power) is not able
+
+
+def test_the_trials_of_its_kind_are_those_of_the_limits_in_use():
+    protocol, claim = OptimizedUnary(20, 1), Claim.pure(9)
+    fixed = audit_local(protocol, claim, trials=50_000, seed=1).power
+    looked = audit_until_refuted(protocol, claim, trials=50_000, seed=1).power
+    assert looked["trials_alike"] > fixed["trials_alike"]
+
+
 def pilot_counts(successes, pooled, trials, m=2):
     table = np.zeros((2, len(CELLS), m), dtype=np.int64)
     table[:, 0, :] = trials // m

@@ -209,6 +209,15 @@ def test_recorded_runs_are_audited_without_reuse():
     assert some.trials == 8_000
 
 
+def test_too_few_recorded_runs_are_to_be_recorded_and_not_asked_for():
+    few = RecordedSubject([0, 1] * 9 + [1] * 90, [0] * 108)
+    with pytest.raises(AuditError, match=r"got 4; record at least 68 runs, equally"):
+        audit_pair(few, Claim.pure(1))
+    many = RecordedSubject([0, 1] * 500, [0] * 1000)
+    with pytest.raises(AuditError, match=r"got 5; ask for at least 68 trials, or"):
+        audit_pair(many, Claim.pure(1), trials=20)
+
+
 def test_recorded_runs_are_not_copied_to_other_processes():
     subject = RecordedSubject([0, 1] * 500, [0, 1] * 500)
     with pytest.raises(AuditError, match="workers must be 1"):

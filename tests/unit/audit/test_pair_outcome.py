@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
-from undertow.audit import Claim, audit_pair
+from undertow.audit import Claim, audit_pair, audit_pair_until_refuted
 from undertow.audit._pair_chunks import EventTest
 from undertow.audit._pair_outcome import pair_result
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
@@ -108,3 +110,39 @@ def test_an_audit_of_gaussian_noise_estimates_its_mu():
     found = audit_pair(noise, Claim.gaussian(1), trials=40_000, seed=1)
     assert found.estimate == pytest.approx(2.0, abs=0.1)
     assert found.violated
+
+
+class Kept:
+    """Adds noise that is drawn once for each input."""
+
+    def __init__(self, noise):
+        self.noise = noise
+
+    def __call__(self, value, rng):
+        return value + self.noise[value]
+
+
+@pytest.mark.parametrize("audit", [audit_pair, audit_pair_until_refuted])
+def test_outputs_that_never_change_are_told_beside_an_unchanged_verdict(audit):
+    kept = CallableSubject(Kept((0.25, -0.5)), [0, 1])
+    found = audit(kept, Claim.pure(1), trials=2_000)
+    assert found.violated
+    assert "no noise, or it is drawn once and kept" in found.notes[0]
+    assert pickle.loads(pickle.dumps(found)).notes == found.notes
+    assert found.to_dict()["notes"] == list(found.notes)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        Kept((0, 0)),
+        Kept((0.0, 3.0)),
+        Kept((1.25, 0.25)),
+        lambda value, rng: "yes" if value else "no",
+        lambda value, rng: value + rng.choice([0.25, 0.5]),
+    ],
+    ids=["integers", "whole floats", "one output", "labels", "noise"],
+)
+def test_other_outputs_have_no_such_note(function):
+    found = audit_pair(CallableSubject(function, [0, 1]), Claim.pure(1), trials=2_000)
+    assert found.notes == ()

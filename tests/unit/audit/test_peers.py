@@ -105,3 +105,65 @@ def test_an_error_of_opendp_is_one_sentence(dp):
     subject = OpenDPSubject(dp.m.make_randomized_response_bool(0.75), ["a", "b"])
     with pytest.raises(AuditError, match="OpenDP measurement must not raise, got"):
         subject.sample(0, 1, rng=np.random.default_rng(1))
+
+
+def floats(dp):
+    return dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+
+
+@pytest.mark.extra
+def test_a_pure_measurement_states_its_epsilon(dp):
+    subject = OpenDPSubject(dp.m.make_laplace(*floats(dp), scale=2.0), [0.0, 1.0])
+    assert subject.stated(1.0) == pytest.approx(0.5)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize(
+    ("measure", "turned"),
+    [
+        ("ZeroConcentratedDivergence", lambda dp, noisy: noisy),
+        ("SmoothedMaxDivergence", lambda dp, noisy: dp.c.make_zCDP_to_approxDP(noisy)),
+        (
+            r"Approximate\(MaxDivergence\)",
+            lambda dp, noisy: dp.c.make_fix_delta(
+                dp.c.make_zCDP_to_approxDP(noisy), delta=1e-6
+            ),
+        ),
+    ],
+)
+def test_a_loss_that_is_no_epsilon_is_not_stated_as_one(dp, measure, turned):
+    noisy = turned(dp, dp.m.make_gaussian(*floats(dp), scale=1.0))
+    subject = OpenDPSubject(noisy, [0.0, 1.0])
+    with pytest.raises(AuditError, match=rf"pure DP \(MaxDivergence\), got {measure};"):
+        subject.stated(1.0)
+
+
+@pytest.mark.extra
+def test_a_distance_without_a_loss_is_refused_in_one_line(dp):
+    subject = OpenDPSubject(dp.m.make_laplace(*floats(dp), scale=1.0), [0.0, 1.0])
+    with pytest.raises(AuditError, match=r"distance must be .*, got -1\.0: ") as caught:
+        subject.stated(-1.0)
+    assert "\n" not in str(caught.value)
+
+
+class FakeMeasurement:
+    """Has what is asked of a measurement of OpenDP, and a measure of its own."""
+
+    def __init__(self, measure):
+        self.output_measure = measure
+
+    def __call__(self, value):
+        return value
+
+    def map(self, distance):
+        if distance < 0:
+            raise ValueError("first line\nsecond line")
+        return distance
+
+
+def test_only_an_epsilon_is_stated():
+    assert OpenDPSubject(FakeMeasurement("MaxDivergence"), [0, 1]).stated(0.5) == 0.5
+    with pytest.raises(AuditError, match=r"got RenyiDivergence; state .*Claim\.approx"):
+        OpenDPSubject(FakeMeasurement("RenyiDivergence"), [0, 1]).stated(0.5)
+    with pytest.raises(AuditError, match=r"got -1: ValueError: first line\.$"):
+        OpenDPSubject(FakeMeasurement("MaxDivergence"), [0, 1]).stated(-1)

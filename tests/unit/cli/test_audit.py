@@ -46,6 +46,9 @@ __version__ = "1.2.3"
 def noisy(value, rng):
     return value + rng.laplace(scale=0.7)
 
+def kept(value, rng):
+    return value + 0.25
+
 def many(values, rng):
     os.write(1, b"written\\n")
     return values + rng.laplace(scale=0.7, size=len(values))
@@ -382,3 +385,11 @@ def test_every_option_has_help(command):
     assert "Example" in found.help
     for option in found.params:
         assert getattr(option, "help", None), option.name
+
+
+def test_noise_that_is_kept_is_told_in_a_note(module):
+    words = ("callable", f"{module}:kept", "--inputs=[0, 1]", "--claim=1")
+    words = (*words, "--trials=2000")
+    (note,) = record(*words, status=3)["notes"]
+    assert "no noise, or it is drawn once and kept" in note
+    assert f"note: {note}" in invoke("audit", *words).stdout

@@ -65,10 +65,19 @@ def test_a_claim_beyond_all_methods_is_said_to_be():
     assert "does not prove it" not in said
     rows = dict(power_rows(beyond))
     assert rows["could the claim be refuted"].startswith("no")
-    assert rows["trials needed at least"] == "2203796"
+    assert rows["trials needed at least"].startswith("2203796, were the outputs as")
     assert rows["largest possible certificate"] == "12.0000"
     assert "refuted from an estimate of" not in rows
     assert "∞" not in AuditReport(beyond).markdown()
+
+
+def test_trials_needed_by_another_method_are_not_told_beside_those_of_this():
+    power = {"can_refute": False, "trials_needed": 37, "trials_alike": 212_001}
+    rows = dict(power_rows(outcome(power=power)))
+    assert rows["trials of this kind needed"] == "about 220000"
+    assert "trials needed at least" not in rows
+    within = power_rows(outcome(power={"can_refute": True, "trials_needed": 37}))
+    assert within == (("trials needed at least", "37"),)
 
 
 def test_counts_that_no_estimate_would_turn_are_said_to_be():

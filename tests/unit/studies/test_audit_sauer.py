@@ -150,12 +150,22 @@ def test_a_missing_reset_is_audited_at_its_values(kind, m, values):
         (whole_domain_lie, 1, 1.2462),
         (whole_domain_lie, 2, 2.0823),
         (whole_domain_lie, 3, 3.0206),
+        (whole_domain_lie, 4, 4.0008),
         (lambda m, e: missing_reset("sue", m, e), 0.25, 0.3677),
         (lambda m, e: missing_reset("oue", m, e), 0.25, 0.3934),
         (lambda m, e: missing_reset("sue", m, e), 0.5, 0.4431),
         (lambda m, e: missing_reset("oue", m, e), 0.5, 0.5046),
     ],
-    ids=["lie-1", "lie-2", "lie-3", "sue-0.25", "oue-0.25", "sue-0.5", "oue-0.5"],
+    ids=[
+        "lie-1",
+        "lie-2",
+        "lie-3",
+        "lie-4",
+        "sue-0.25",
+        "oue-0.25",
+        "sue-0.5",
+        "oue-0.5",
+    ],
 )
 def test_what_a_million_trials_certify_of_broken_code(fault, epsilon, value):
     target = fault_target(fault(3052, epsilon), 3052, epsilon)
@@ -242,6 +252,17 @@ def test_AE32_the_subtle_flaw_is_certified_at_three():
     for m in (3052, 5356):
         target = fault_target(whole_domain_lie(m, 3.0), m, 3.0)
         assert certified(target, trials=10**6) > 3.01
+
+
+@pytest.mark.parametrize(
+    ("city", "levels", "last"),
+    [("Porto", "1, 2, 3, 4", "4.0008 at ε = 4"), ("Beijing", "1, 2, 3", "3.0113 at")],
+)
+def test_the_subtle_flaw_is_told_with_its_certificates(city, levels, last):
+    quantity = f"levels at which the flaw is identified, {city}"
+    checks = {check.quantity: check for check in found("sauer-figure-10.6").checks}
+    assert checks[quantity].ours == levels
+    assert last in checks[quantity].note
 
 
 def test_OLH_is_drawn_up_to_ten():
