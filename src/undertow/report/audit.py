@@ -164,9 +164,11 @@ class AuditReport:
         repeated = "none: the runs cannot be repeated" if seed is None else str(seed)
         given = (("command", self.command), ("date", self.date))
         audited = ("version of what was audited", self.version)
+        notes = (("note", note) for note in self.result.notes)
         return (
             *(row for row in given if row[1]),
             *self.run,
+            *(row for row in notes if row not in self.run),
             ("seed", repeated),
             *(row for row in (audited,) if row[1]),
             ("undertow", __version__),

@@ -132,6 +132,15 @@ def test_a_report_without_date_and_command_has_no_empty_rows():
     assert " on ." not in page
 
 
+def test_notes_of_a_result_are_told_once():
+    result = AuditResult(
+        "code", Claim.pure(1), 0.0, confidence=0.99, trials=10, notes=("all alike",)
+    )
+    for run in ((), (("note", "all alike"),)):
+        page = AuditReport(result, run).markdown()
+        assert page.count("all alike") == 1
+
+
 def test_the_page_is_well_formed_and_loads_nothing():
     page = REPORT.html()
     reader = read(page)
