@@ -41,6 +41,21 @@ def numbers_record():
     return record
 
 
+def labels_record():
+    """Return a record whose charts have many labels, and labels near both edges."""
+    days = {"day": "2026-01-01..2026-01-07"}
+    both = {"sex": ["female", "male"]}
+    grouped = {**COUNT, "by": ["day", "sex"], "keys": {**days, **both}}
+    bins = {"column": "kg", "low": 0, "high": 110, "bins": 11}
+    queries = [
+        {**grouped, "name": "grouped"},
+        {**COUNT, "name": "days", "by": ["day"], "keys": days},
+        {**COUNT, "name": "two", "by": ["sex"], "keys": both},
+        {"name": "bins", "select": "histogram", **bins},
+    ]
+    return finished_record({"epsilon": 1}, queries)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reports")
@@ -56,6 +71,7 @@ def pages(tmp_path_factory):
         ),
         "wide": wide_record(),
         "numbers": numbers_record(),
+        "labels": labels_record(),
     }
     for name, record in records.items():
         ReleaseReport(record).write(folder / f"{name}.html")
@@ -274,3 +290,35 @@ def test_assistive_programs_find_names_for_charts_tables_and_the_page(chromium, 
         assert page.get_by_role("table").count() == 3 + 2
         for region in page.get_by_role("region").all():
             assert region.get_attribute("aria-label")
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_labels_of_cells_are_whole_and_apart_also_after_sorting(chromium, pages, width):
+    with opened(chromium, pages["labels"], width=width) as page:
+        for section in page.locator("section").all():
+            plot = section.locator(".plot").bounding_box()
+            check_labels(section, plot)
+        two = page.locator("section").nth(2).locator(".label.x")
+        assert [label.is_visible() for label in two.all()] == [True, True]
+        grouped = page.locator("section").first
+        grouped.locator("th button").nth(1).click()
+        label = grouped.locator(".label.x").first
+        row = grouped.locator("tbody tr").nth(int(label.get_attribute("data-at")))
+        named = grouped.locator(f'.mark[data-i="{row.get_attribute("data-i")}"]')
+        at = named.evaluate("e => e.transform.baseVal[0].matrix.e / 10")
+        assert label.evaluate(
+            "e => parseFloat(e.style.getPropertyValue('--at'))"
+        ) == pytest.approx(at, abs=0.01)
+
+
+def check_labels(section, plot):
+    """Require that no label of a chart is cut, spills, or touches another one."""
+    labels = [one for one in section.locator(".label.x").all() if one.is_visible()]
+    assert len(labels) > 1
+    end = plot["x"] - 1
+    for label in labels:
+        box = label.bounding_box()
+        assert label.evaluate("e => e.scrollWidth <= e.clientWidth")
+        assert box["x"] >= end
+        end = box["x"] + box["width"]
+    assert end <= plot["x"] + plot["width"] + 1

@@ -7,6 +7,7 @@ they are found under the keys of those runs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,8 @@ def earlier_nodes(plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int) -
     Raises
     ------
     PlanError
-        If an earlier run has not stored its nodes, or counts in other steps.
+        If an earlier run has not stored its nodes, counts in other steps, or drew
+        other noise.
     """
     running = [query.name for query in plan.queries if query.run is not None]
     run = plan.timeline.run
@@ -90,21 +92,37 @@ def earlier_nodes(plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int) -
                 f"{node.last}; run the release for the earlier times first."
             )
         record = read_record(stored)
-        _require_steps(plan, record)
+        _require_alike(plan, record)
         _add_nodes(found, record)
     return found
 
 
-def _require_steps(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
-    """Refuse stored nodes that count in other steps than this version does."""
-    stored = {query["name"]: query.get("step") for query in record["plan"]["queries"]}
+def _require_alike(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
+    """Refuse stored nodes of other steps or noise than the intervals assume."""
+    stored = {query["name"]: query for query in record["plan"]["queries"]}
     for query in plan.queries:
-        if query.run is not None and stored.get(query.name) != float(query.step):
-            raise PlanError(
-                f"the earlier runs of {query.name!r} must count in steps of "
-                f"{float(query.step):.6g}, got those of another version; start a new "
-                "release of the running total."
-            )
+        if query.run is None:
+            continue
+        found = stored.get(query.name, {})
+        if found.get("step") != float(query.step):
+            asked = f"count in steps of {float(query.step):.6g}"
+        elif not _is_same_noise(query.expected_error, found):
+            asked = f"carry {query.mechanism} in every node"
+        else:
+            continue
+        raise PlanError(
+            f"the earlier runs of {query.name!r} must {asked}, got those of another "
+            "version; start a new release of the running total."
+        )
+
+
+def _is_same_noise(asked: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Tell whether two nodes have noise of the same law and size."""
+    # The words name the law and six digits of the scale; the deviation tells the rest,
+    # up to the last digits, in which machines differ.
+    size = found.get("node_deviation") or 0.0
+    same = math.isclose(asked["node_deviation"], size, rel_tol=1e-9)
+    return same and asked["mechanism"] == found.get("mechanism")
 
 
 def _add_nodes(found: Nodes, record: Mapping[str, Any]) -> None:

@@ -42,7 +42,8 @@ def plan_release(
         The time of the run, in UTC; a plain date is its midnight. Where rows are
         counted per window, the run reads the last window that is over by then, and the
         promise covers one run for every window of the horizon; without it, one run
-        reads the whole horizon.
+        reads the whole horizon, or the first run is planned if there is a running
+        total.
 
     Returns
     -------

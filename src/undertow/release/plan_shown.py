@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from undertow._printable import on_one_line
-from undertow.composition import Report, reports_table
+from undertow.composition import Report
 from undertow.correlation import Leakage, LeakageCalibration
 from undertow.correlation.units import WholeUnitsMethod
 from undertow.privacy.exact import exact, format_up
-from undertow.privacy.loss import Pure
+from undertow.privacy.loss import GDP, Loss, Pure
 from undertow.privacy.result import escape_markup, to_plain
+from undertow.release.period import period_record, run_fact
 from undertow.release.promise import Promise
 from undertow.release.timeline import ADDING
 from undertow.risk import RiskCard, Threat, best_bound
@@ -21,11 +24,21 @@ from undertow.spaces.base import Granularity
 if TYPE_CHECKING:
     from undertow.release.release_plan import ReleasePlan
 
-__all__ = ["EMPTY_WINDOWS", "plan_record", "plan_text", "risk_of", "threat_at"]
+__all__ = [
+    "EMPTY_WINDOWS",
+    "mechanism_words",
+    "plan_record",
+    "plan_text",
+    "risk_of",
+    "threat_at",
+]
 
 EMPTY_WINDOWS = "having no rows in a window is one of the values the model speaks of"
 """What a model of windows takes on trust: somebody may be absent from all of them."""
 
+_HEADER = ("protects", "cost", "worst cases added up", "worst change")
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
+_IN_STEPS = re.compile(r"(.*) (\S+) in steps of (\S+)")
 _WARNINGS = (
     "records are taken as independent; correlated records can be worse",
     "the prior is taken as public; one counted on the private data leaks them",
@@ -96,14 +109,26 @@ def plan_record(plan: ReleasePlan) -> dict[str, Any]:
         "confidence": float(promise.confidence),
         "run": plan.timeline.run,
         "runs": plan.timeline.runs,
+        **period_record(plan.timeline),
         "costs": {name: to_plain(r.loss) for name, r in plan.costs().items()},
         "horizon_costs": _horizon(plan),
-        "queries": [to_plain(error) for error in plan.expected_errors()],
+        "queries": _queries(plan),
         "risk": None if risk is None else risk.to_dict(),
         "leakage": None if leak is None else leak.to_dict(),
         "theorems": list(plan.costs()[promise.granularity.name].theorems),
         "unprotected": list(plan.costs()[promise.granularity.name].unprotected),
     }
+
+
+def _queries(plan: ReleasePlan) -> list[dict[str, Any]]:
+    """Return the error of a cell of each query, and the times that it is for."""
+    return [
+        {
+            **to_plain(query.expected_error),
+            **period_record(plan.timeline, running=query.run is not None),
+        }
+        for query in plan.queries
+    ]
 
 
 def _horizon(plan: ReleasePlan) -> dict[str, Any] | None:
@@ -116,11 +141,12 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     """Return a plan as text, with or without markup for the terminal."""
     leak, risk = plan.leakage(), plan.risk()
     parts = [
+        *((name, text) for name, text in [_run_fact(plan)] if text),
         ("promise", _promise_text(plan)),
-        ("cost of this run", reports_table(list(plan.costs().values()))),
+        ("cost of this run", _costs_text(plan.costs())),
     ]
     if plan.timeline.runs > 1:
-        costs = reports_table(list(plan.costs(horizon=True).values()))
+        costs = _costs_text(plan.costs(horizon=True))
         parts.append((f"cost of all {plan.timeline.runs} runs", costs))
     errors = "\n".join(_error_line(error) for error in plan.expected_errors())
     parts.append(("expected error of a cell", errors))
@@ -135,10 +161,46 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
     )
 
 
+def _costs_text(costs: dict[str, Report]) -> str:
+    """Return costs as a table, one line a granularity."""
+    lines = [_HEADER] + [
+        (
+            report.granularity,
+            _loss_words(report.loss),
+            _loss_words(report.sequential),
+            "" if report.witness is None else report.witness.summary,
+        )
+        for report in costs.values()
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return "\n".join(
+        "  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[3]])
+        for line in lines
+    ).rstrip()
+
+
+def _loss_words(loss: Loss) -> str:
+    """Write a loss the way people do: ``ε = 0.7``, rounded up."""
+    names = [name for name in loss.to_dict() if name != "notion"]
+    # The exact parameter of GDP is the square of mu; its float is rounded up.
+    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
+    return ", ".join(
+        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
+        for name, value in zip(names, values, strict=True)
+    )
+
+
+def _run_fact(plan: ReleasePlan) -> tuple[str, str]:
+    """Return which run it is and the times it is for."""
+    timeline = plan.timeline
+    known = {"run": timeline.run, "runs": timeline.runs, "queries": _queries(plan)}
+    return run_fact({**known, **period_record(timeline)})
+
+
 def _promise_text(plan: ReleasePlan) -> str:
     """Return what is promised, and whose rows are meant where no column says it."""
     promise, source = plan.promise, plan.document.source
-    text = f"{promise.total} at {promise.granularity.name} level"
+    text = f"{_loss_words(promise.total)} at {promise.granularity.name} level"
     stated, found = plan.document.promise, promise.calibration
     if isinstance(found, LeakageCalibration) and stated.epsilon is not None:
         level = format_up(exact(stated.epsilon), 6)
@@ -162,6 +224,25 @@ def _leakage_text(leak: Leakage, plan: ReleasePlan) -> str:
     return "\n".join(on_one_line(line) for line in lines)
 
 
+def mechanism_words(mechanism: str) -> str:
+    """Return the noise of a query with its size in the unit of the column.
+
+    What a record keeps says it in steps, and is compared word by word with the noise
+    of later runs.
+
+    Examples
+    --------
+    >>> mechanism_words("discrete Laplace noise of scale 640 in steps of 0.125")
+    'discrete Laplace noise of scale 80, drawn in steps of 0.125'
+    """
+    found = _IN_STEPS.fullmatch(mechanism)
+    if found is None:
+        return mechanism
+    words, scale, step = found.groups()
+    # Both have six digits, so that their product has five.
+    return f"{words} {float(scale) * float(step):.5g}, drawn in steps of {step}"
+
+
 def _error_line(error: dict[str, Any]) -> str:
     cells = "keys to discover" if error["cells"] is None else f"{error['cells']} cells"
     cells = "1 cell" if error["cells"] == 1 else cells
@@ -172,8 +253,8 @@ def _error_line(error: dict[str, Any]) -> str:
         each = f"{error['half_width'] / 1000:.3g}"
         off += f", such as ± {each} where these are 1000"
     if error["select"] == "quantile":
-        off = f"rank off by at most {width} rows"
-    text = f"{name}: {off} ({level}), {error['mechanism']}, {cells}"
+        off = f"rank off by at most {math.ceil(error['half_width'])} rows"
+    text = f"{name}: {off} ({level}), {mechanism_words(error['mechanism'])}, {cells}"
     if error["threshold"] is not None:
         text += f", keys from {error['threshold']} noisy units on"
     return text

@@ -64,7 +64,7 @@ class QueryPlan:
     name, select : str
         As in the release file.
     tasks : tuple of Task
-        What the engine is asked in this run; one, except for running totals.
+        What the engine is asked in this run: one, for a running total that of its node.
     encoding : Encoding
         The whole numbers of a cell.
     share : Share

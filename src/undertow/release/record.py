@@ -20,6 +20,7 @@ from undertow._version import __version__
 from undertow.errors import LedgerError, PlanError
 from undertow.release.column_types import column_types
 from undertow.release.outputs import MANIFEST, file_names, table_bytes
+from undertow.release.period import run_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,13 @@ class ReleaseRun:
 
     @property
     def story(self) -> str:
-        """What happened, in one sentence."""
+        """What happened, in one sentence; and of a run of several, which one it is."""
+        if self.record["plan"]["run"] is None:
+            return self._event
+        return f"{self._event} {run_words(self.record['plan'])}"
+
+    @property
+    def _event(self) -> str:
         entry = f"entry {self.charge.number}"
         if not self.repeated and not self.resumed:
             return f"Charged as {entry} of the ledger."

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undertow.errors import PlanError
 from undertow.release._arguments import path_text
 from undertow.release.document import (
     ReleaseDocument,
@@ -55,7 +56,9 @@ class ReleaseFile:
     def plan(self, *, as_of: date | str | None = None) -> ReleasePlan:
         """Return cost, noise and expected error; no data is read, nothing charged.
 
-        The time may be still to come; a plain date is its midnight in UTC.
+        The time may be still to come; a plain date is its midnight in UTC. Without
+        it, the first run of a running total is planned, and else one run that reads
+        the whole horizon.
         """
         return plan_release(self.document, as_of=run_moment(as_of))
 
@@ -79,15 +82,23 @@ class ReleaseFile:
             budget, once the table has been read; not if a manifest says that releases
             of the table were charged before.
         as_of : date, datetime or str, optional
-            The time of the run of a continual release; not one still to come.
+            The time of the run of a continual release; not one still to come. Running
+            totals need it; without them, one run reads the whole horizon if it is left
+            out.
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
         repeat, command, progress
             As in :func:`~undertow.release.run.run_release`.
+
+        Raises
+        ------
+        PlanError
+            Among others, if there is a running total and `as_of` is not given.
         """
         from undertow.ledger import BudgetLedger
 
+        self._require_time(as_of)
         plan = self.plan(as_of=as_of)
         about: dict[str, Any] = {
             "table": self.table,
@@ -120,9 +131,20 @@ class ReleaseFile:
         output: str | os.PathLike[str] | None = None,
     ) -> Path | None:
         """Return where a run writes its files; None if it writes none."""
-        running = any(query.running for query in self.document.queries)
-        timeline = Timeline.of(self.document.source, as_of=as_of, continual=running)
+        source, running = self.document.source, self._has_totals()
+        timeline = Timeline.of(source, as_of=as_of, continual=running)
         return self._folder(timeline, output)
+
+    def _has_totals(self) -> bool:
+        return any(query.running for query in self.document.queries)
+
+    def _require_time(self, as_of: date | str | None) -> None:
+        # Run 1 would be meant, whose stored output passes for the latest total.
+        if as_of is None and self._has_totals():
+            raise PlanError(
+                "as_of must be given for a running total, got nothing; give the time "
+                "of the run, such as --as-of 2026-01-02T00:00."
+            )
 
     def _folder(
         self, timeline: Timeline, output: str | os.PathLike[str] | None

@@ -81,10 +81,11 @@ class ReleasePlan:
 
         Query by query; all together where the promise is (epsilon, delta), because
         restating each query by itself would cost more than restating their sum. Not so
-        the nodes of running totals, which see different windows: all together would
-        charge each window for all of them.
+        nodes of running totals that read windows of other runs: restated, one that
+        shares a few windows with a block would be charged for all that it reads.
         """
-        several = len({task.view for task in self.tasks}) > 1
+        run = self.timeline.view()
+        several = any(task.view != run for task in self.tasks)
         discovers = any(query.keys for query in self.queries)
         if not isinstance(self.promise.total, Approx) or (several and not discovers):
             return self.parts

@@ -1,8 +1,8 @@
 r"""Running totals by a binary tree: every total is a sum of few noisy nodes.
 
-The runs are numbered 1, 2, ...; the node of level l that ends at run t covers the runs
-t - 2^l + 1 to t and exists if 2^l divides t. It is released once, in run t. The total
-of the runs 1 to t is the sum of the nodes of the binary digits of t.
+The runs are numbered 1, 2, ...; run t releases one node, once: the runs t - 2^l + 1 to
+t, where 2^l is the largest power of two that divides t. The total of the runs 1 to t is
+the sum of the nodes of the binary digits of t.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from undertow.errors import PlanError
 from undertow.spaces import Window
 
-__all__ = ["Node", "node_view", "running_nodes", "running_total", "tree_nodes"]
+__all__ = ["Node", "node_view", "run_node", "running_nodes", "running_total"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,22 +42,28 @@ class Node:
         return f"{self.first}..{self.last}"
 
 
-def tree_nodes(run: int) -> tuple[Node, ...]:
-    """Return the nodes completed in a run, the smallest first.
+def run_node(run: int) -> Node:
+    """Return the node that a run releases: the only one ending there that totals add.
 
     Parameters
     ----------
     run : int
         Number of the run, from 1.
 
+    Notes
+    -----
+    The nodes of a total end where the binary digits of its run do: the node of a digit
+    2^l ends at the sum t of that digit and all larger ones, so that 2^l is the smallest
+    digit of t. Its length is thus fixed by where it ends; smaller nodes that end at t
+    would be paid for and never read. The total of run t itself ends with this node.
+
     Examples
     --------
-    >>> [str(node) for node in tree_nodes(4)]
-    ['4..4', '3..4', '1..4']
+    >>> [str(run_node(run)) for run in (1, 2, 3, 4, 6)]
+    ['1..1', '1..2', '3..3', '1..4', '5..6']
     """
     _require_run(run)
-    levels = (run & -run).bit_length()
-    return tuple(Node(run - 2**level + 1, run) for level in range(levels))
+    return Node(run - (run & -run) + 1, run)
 
 
 def running_nodes(run: int) -> tuple[Node, ...]:
@@ -119,10 +125,11 @@ def node_view(node: Node, *, windows_per_run: int) -> Window:
 
     Notes
     -----
-    A node is an ordinary release through this view. A window lies in one node of every
-    level, so that the engine charges an event once per level, a block of w windows at
-    most once per level and window, and a user for every window read, without being
-    told about trees.
+    A node is an ordinary release through this view. The nodes of one level are
+    disjoint and leave gaps, so that a window lies in at most one node of every level;
+    the first window lies in one of each. The engine charges an event for the nodes that
+    hold its window, a block of w windows and a user for every window of theirs that a
+    node reads, without being told about trees.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import Any
 from undertow.errors import PlanError
 from undertow.release.job import Bounding, Slice
 from undertow.release.moments import EPOCH, epoch_us, in_utc, read_moment
-from undertow.release.running import Node, node_view, tree_nodes
+from undertow.release.running import Node, node_view, run_node
 from undertow.release.sensitivity import ClaimUnit
 from undertow.spaces import Event, Identity, Stream, Table, Unbounded, User, Window
 from undertow.spaces.base import Domain, Granularity, View
@@ -162,16 +162,15 @@ class Timeline:
         return views[0 if self.run is None else self.run - 1]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes of a running total that this run completes."""
+        """Return the nodes of a running total that this run releases: one."""
         assert self.run is not None
-        return tree_nodes(self.run)
+        return (run_node(self.run),)
 
     def tree_views(self) -> tuple[View, ...]:
-        """Return the views of all nodes of a running total."""
+        """Return the views of all nodes of a running total, one for every run."""
         return tuple(
-            node_view(node, windows_per_run=1)
+            node_view(run_node(run), windows_per_run=1)
             for run in range(1, self.runs + 1)
-            for node in tree_nodes(run)
         )
 
     def node_slice(self, node: Node) -> Slice:
@@ -199,7 +198,8 @@ class Timeline:
         try:
             target.require_domain(self.domain)
         except ValueError:
-            names = ("event", "bounded") if self.kind == "event" else self.usual()
+            first = ("event",) if self.kind == "event" else ()
+            names = (*first, *self.usual())
             kind = "rows" if self.kind == "event" else "units"
             raise PlanError(
                 f"promise.granularity must fit source.per, got {name!r} for a table of "

@@ -95,6 +95,10 @@ for (const plot of document.querySelectorAll(".plot")) {
       const row = order[Number(tick.dataset.at)];
       const keys = [...row.cells].slice(0, -3).map((cell) => cell.textContent);
       tick.textContent = keys.join(", ");
+      // Groups are gone: a label that stood in the middle of one goes to its row.
+      const place = (Number(tick.dataset.at) + 0.5) / order.length;
+      tick.style.setProperty("--at", `${100 * place}%`);
+      tick.style.setProperty("--letters", tick.textContent.length);
     }
   });
 }

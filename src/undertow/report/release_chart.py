@@ -10,6 +10,7 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from undertow.report.release_words import shown_cell, shown_level, shown_text
@@ -18,9 +19,10 @@ __all__ = ["cell_chart", "chart_words", "key_words"]
 
 _WIDTH, _HEIGHT = 1000, 100
 _MOST_LABELS, _MOST_EDGES = 7, 40
+_MOST_NARROW = 3
 _BILLION = 1e9
-# Half the width of a letter, in percent of the chart on the narrowest screen.
-_HALF = 1.3
+# The width of a letter, in percent of the chart on the narrowest screen.
+_LETTER = 2.6
 # Thickness of a dot and of an interval, by the number of cells they go up to.
 _THICK = ((60, "8px", "4px"), (200, "5px", "2px"), (math.inf, "3px", "1px"))
 
@@ -97,7 +99,9 @@ def chart_words(answer: dict[str, Any], rows: Rows) -> str:
     )
 
 
-def cell_chart(answer: dict[str, Any], rows: Rows, *, unit: str) -> str:
+def cell_chart(
+    answer: dict[str, Any], rows: Rows, *, unit: str, by: Sequence[str] | None = None
+) -> str:
     """Return the chart of a query's answer as a figure.
 
     Parameters
@@ -108,14 +112,16 @@ def cell_chart(answer: dict[str, Any], rows: Rows, *, unit: str) -> str:
         Keys, estimate, low and high of the cells that are shown, in order.
     unit : str
         What the numbers count.
+    by : sequence of str, optional
+        What the cells are parted by; by default the columns of their keys.
     """
     scale = _Scale.over(rows)
     words = html.escape(chart_words(answer, rows))
     name = html.escape(shown_text(answer["name"]))
     dot, thick = next((d, t) for most, d, t in _THICK if len(rows) <= most)
-    labels = _axis_labels(scale) + _cell_labels(answer["columns"], rows)
+    labels = _axis_labels(scale) + _cell_labels(rows)
     level = shown_level(answer["confidence"])
-    keys = ", ".join(answer["columns"][:-3])
+    keys = ", ".join(answer["columns"][:-3] if by is None else by)
     axes = html.escape(shown_text(f"{unit} by {keys}" if keys else unit))
     return "\n".join(
         [
@@ -194,47 +200,66 @@ def _tick_words(tick: float) -> str:
     return f"{tick / 1e6:,.6g} M" if abs(tick) >= 1e6 else f"{tick:,.8g}"
 
 
-def _cell_labels(columns: Sequence[str], rows: Rows) -> list[str]:
-    """Return the names of some cells, of half of them on a narrow screen."""
-    starts = _groups(rows)
-    places = starts or list(range(len(rows)))
-    chosen = places[:: math.ceil(len(places) / _MOST_LABELS)]
-    most = 100 / len(chosen)
-    half = min(most, _HALF * _longest(rows, bool(starts)))
-    labels = []
-    for number, at in enumerate(chosen):
-        left = 100 * (at + (0.0 if starts else 0.5)) / len(rows)
-        keys = rows[at][:1] if starts else rows[at][:-3]
-        text = html.escape(_label(keys))
-        spills = starts and left + 2 * most > 100
-        more = " more" if number % 2 or spills else ""
-        side = _side(left, half, starts)
-        # One that starts or ends at its place has half the room of one around it.
-        room = most if starts or not side else most / 2
-        kinds = f"label x{more}{side}"
-        labels.append(
-            f'<span class="{kinds}" aria-hidden="true" data-at="{at}" '
-            f'style="left: {left:.2f}%; --most: {room:.1f}%"><bdi>{text}</bdi></span>'
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """The name of a cell or of a group: a row of it, its middle in percent, words."""
+
+    row: int
+    middle: float
+    words: str
+
+
+def _cell_labels(rows: Rows) -> list[str]:
+    """Return the names of some cells or groups, of fewer of them on a narrow screen."""
+    labels = _chosen(rows)
+    kept = _narrow(labels)
+    return [
+        f'<span class="label x{"" if label in kept else " more"}" aria-hidden="true" '
+        f'data-at="{label.row}" style="--at: {label.middle:.2f}%; '
+        f"--letters: {len(label.words)}; --room: {_room(label, labels):.2f}%; "
+        f'--narrow: {_room(label, kept):.2f}%">'
+        f"<bdi>{html.escape(label.words)}</bdi></span>"
+        for label in labels
+    ]
+
+
+def _chosen(rows: Rows) -> list[_Label]:
+    """Return the labels that a wide screen has room for."""
+    starts, count = _groups(rows), len(rows)
+    spans = list(pairwise([*(starts or range(count)), count]))
+    return [
+        _Label(
+            (first + stop) // 2,
+            50 * (first + stop) / count,
+            _words(rows[first][:1] if starts else rows[first][:-3]),
         )
-    return labels
+        for first, stop in spans[:: math.ceil(len(spans) / _MOST_LABELS)]
+    ]
 
 
-def _longest(rows: Rows, first: bool) -> int:
-    """Return the letters of the longest label; sorting moves labels to other places."""
-    return max(len(_label(row[:1] if first else row[:-3])) for row in rows)
-
-
-def _label(keys: Sequence[Any]) -> str:
+def _words(keys: Sequence[Any]) -> str:
     return ", ".join(_key(key) for key in keys)
 
 
-def _side(left: float, half: float, starts: Sequence[int]) -> str:
-    """Return on which side of its place a label is written, so that none spills.
+def _narrow(labels: Sequence[_Label]) -> Sequence[_Label]:
+    """Return the labels of a narrow screen: few enough to be read whole, if two are."""
+    first = 2 if len(labels) > _MOST_NARROW else 1
+    tried = [labels[::step] for step in range(first, len(labels))]
+    return next((some for some in tried if _fit(some)), labels[::first])
 
-    Half of its width is `half`; it is written below its place if it fits there.
+
+def _fit(labels: Sequence[_Label]) -> bool:
+    """Tell whether all labels have room on a narrow screen."""
+    return all(_LETTER * len(one.words) <= _room(one, labels) for one in labels)
+
+
+def _room(label: _Label, labels: Sequence[_Label]) -> float:
+    """Return the width a label may have without touching others, in percent.
+
+    It has half the way to its neighbours on both sides. Near the edge of the chart,
+    where it is moved inwards, it has what is left between the edge and that half way.
     """
-    if starts:
-        return " last" if left + 2 * half > 100 else " first"
-    if left + half > 100:
-        return " last"
-    return " first" if left < half else ""
+    middle = label.middle
+    ways = [abs(other.middle - middle) / 2 for other in labels if other != label]
+    half, edge = min(ways, default=100.0), min(middle, 100 - middle)
+    return min(2 * half, half + edge, 100.0)

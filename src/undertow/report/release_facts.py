@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -160,13 +161,18 @@ def answer_words(query: Mapping[str, Any], *, unit: str | None = None) -> str:
     if query["select"] in ("count", "histogram"):
         return "rows"
     if query["select"] == "count_distinct":
-        return f"different {shown_text(unit)}" if unit else "units"
+        return f"different values of {shown_text(unit)}" if unit else "units"
     column = shown_text(query["column"])
     return column if query["select"] == "quantile" else f"{query['select']} of {column}"
 
 
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
     """Say in words what a query asks and how its answers are made."""
+    # Here, so that reports of audits do without the libraries of a release.
+    from undertow.release.period import period_words
+    from undertow.release.plan_shown import mechanism_words
+
+    noise = mechanism_words(error["mechanism"])
     words = query["select"].replace("_", " ")
     if query["column"]:
         words += f" of {shown_text(query['column'])}"
@@ -181,9 +187,11 @@ def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
         words += f"; {cells:,} cell{'' if cells == 1 else 's'}"
     if query["running"]:
         words += "; running total"
+    if times := period_words(error):
+        words += f"; {times}"
     return (
-        f"{words[0].upper()}{words[1:]}. {error['mechanism'][0].upper()}"
-        f"{error['mechanism'][1:]}: {_off(query, error)} with "
+        f"{words[0].upper()}{words[1:]}. {noise[0].upper()}{noise[1:]}: "
+        f"{_off(query, error)} with "
         f"{shown_level(error['confidence'])} confidence, each cell by itself."
     )
 
@@ -192,7 +200,8 @@ def _off(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
     """Say how far an answer is off by its noise."""
     width = shown_cell(error["half_width"])
     if query["select"] == "quantile":
-        return f"the rank of an answer is off by at most {width} rows"
+        rows = shown_cell(math.ceil(error["half_width"]))
+        return f"the rank of an answer is off by at most {rows} rows"
     if query["select"] in ("mean", "variance"):
         return f"± {width} divided by the number of rows of the cell,"
     return f"± {width} {shown_text(error['unit'])}"
@@ -293,18 +302,18 @@ def made_facts(record: Record) -> Facts:
     """Return how the release was made: ledger entry, date, command, versions."""
     # Here, so that reports of audits do without the libraries of a release.
     from undertow.release.document_errors import masked
+    from undertow.release.period import run_fact
 
     charge, plan = record.get("charge"), record["plan"]
     entry = "none: nothing was charged"
     if charge is not None:
         entry = f"entry {charge['number']}, hash {charge['hash']}"
-    run = "" if plan["run"] is None else f"{plan['run']} of {plan['runs']}"
     facts = (
         ("ledger", entry),
         ("charged under", "" if charge is None else charge["key"]),
         ("date", made_words(record)),
         ("command", record["command"] or ""),
-        ("run", run),
+        run_fact(plan),
         ("table", masked(record["document"]["source"]["table"] or "in memory")),
         ("engine", record["engine"]),
         ("release file", f"fingerprint {plan['fingerprint']}"),

@@ -54,7 +54,7 @@ def release_html(release: Release) -> str:
 
 
 def _opening(release: Release) -> list[str]:
-    parts = [f'<p class="lead">{html.escape(release.made)}</p>']
+    parts = [*_run(release), f'<p class="lead">{html.escape(release.made)}</p>']
     if release.is_plan:
         parts.append(
             '<p class="warning"><strong>This is a plan.</strong> No data were read and '
@@ -69,6 +69,11 @@ def _opening(release: Release) -> list[str]:
     return [*parts, "<h2>What was promised</h2>", f'<p class="promise">{words}</p>']
 
 
+def _run(release: Release) -> list[str]:
+    """Return the times that the numbers are for, where they are known."""
+    return [f'<p class="run">{html.escape(release.run)}</p>'] if release.run else []
+
+
 def _costs(costs: Costs) -> list[str]:
     rows, marked = [], None
     for number, row in enumerate(costs.rows):
@@ -79,7 +84,7 @@ def _costs(costs: Costs) -> list[str]:
     header = ["what may change", *costs.heads, GUESSES]
     return [
         "<h2>What it costs</h2>",
-        "<p>One release, as a statement about smaller and larger changes of the "
+        f"<p>{costs.of}, as a statement about smaller and larger changes of the "
         f"table. In bold: {costs.promised}</p>",
         plain_table(rows, header=header, marked=marked),
         f'<p class="quiet">{MEANING} {_BLIND}</p>',
@@ -131,7 +136,7 @@ def _counted(release: Release) -> list[str]:
 
 
 def _results(release: Release) -> list[str]:
-    parts = ["<h2>Results</h2>", *_counted(release)]
+    parts = ["<h2>Results</h2>", *_run(release), *_counted(release)]
     for query in release.queries:
         if query.answer is not None:
             parts += _answer(query, query.answer)
@@ -171,7 +176,7 @@ def _picture(name: str, answer: Answer) -> str:
         "columns": list(answer.columns),
         "confidence": answer.confidence,
     }
-    return cell_chart(drawn, answer.rows, unit=answer.unit)
+    return cell_chart(drawn, answer.rows, unit=answer.unit, by=answer.by)
 
 
 def _single(row: Sequence[Any], unit: str, confidence: float) -> str:

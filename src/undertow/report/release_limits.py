@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from undertow.report.release_words import Record, granularity_words, shown_text
+from undertow.report.release_words import (
+    Record,
+    all_costs,
+    granularity_words,
+    shown_text,
+)
 
 __all__ = ["counted", "is_by_row", "unprotected", "without_owner"]
 
@@ -14,13 +20,18 @@ _INTERVALS = (
     "Intervals are about the noise alone: they are for the number counted within "
     "these limits, which may differ from that of the whole table."
 )
+_ROWS = "size: the number of records"
 _WINDOWS = "the matrix shape: how many users and times"
 # What neighbours share, in the words of somebody who reads no theorems.
 _PUBLIC = {
     _WINDOWS: "how many people and how many windows of time there are",
     "the number of users": "how many people are in the table",
     "the set of users": "who is in the table",
+    _ROWS: "how many rows there are",
 }
+# Somebody more or less changes them, which another cost than the promise may cover.
+_SIZES = (_ROWS, _WINDOWS, "the number of users")
+_ABSENCE = ("unbounded", "user:add-remove")
 
 
 def is_by_row(record: Record) -> bool:
@@ -106,7 +117,24 @@ def _public(text: str, record: Record) -> str:
     words = _PUBLIC.get(text, text)
     if is_by_row(record) and text == "the number of users":
         words = "how many rows there are"
+    if text in _SIZES and _covers_absence(record):
+        thing = "a row" if is_by_row(record) else "a person"
+        words += (
+            ": the promise is about data that are replaced by others. What it costs "
+            f"that {thing} is there or not is said above"
+        )
     return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
+def _covers_absence(record: Record) -> bool:
+    """Tell whether it has a finite cost that somebody is there or not."""
+    losses = [loss for name, loss in all_costs(record).items() if name in _ABSENCE]
+    return any(
+        math.isfinite(float(loss[key]))
+        for loss in losses
+        for key in ("epsilon", "rho", "mu")
+        if key in loss
+    )
 
 
 def _keys(record: Record) -> str:

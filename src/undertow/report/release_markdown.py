@@ -18,6 +18,7 @@ def release_markdown(release: sections.Release) -> str:
     """Return the report of a release as Markdown."""
     parts = [
         f"# {markdown_text(release.title)}",
+        *_run(release),
         markdown_text(release.made),
         *_state(release),
         "## What was promised",
@@ -28,6 +29,7 @@ def release_markdown(release: sections.Release) -> str:
         *_correlation(release.correlation),
         *_risk(release.risk),
         "## Queries" if release.is_plan else "## Results",
+        *([] if release.is_plan else _run(release)),
         *([markdown_list(release.counted)] if release.counted else []),
         *(part for query in release.queries for part in _query(query)),
         "## What is not protected",
@@ -50,6 +52,10 @@ def _state(release: sections.Release) -> list[str]:
     if release.simulated:
         return ["**The noise was simulated: do not publish these numbers.**"]
     return []
+
+
+def _run(release: sections.Release) -> list[str]:
+    return [f"**{markdown_text(release.run)}**"] if release.run else []
 
 
 def _costs(costs: sections.Costs) -> str:

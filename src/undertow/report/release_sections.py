@@ -86,12 +86,16 @@ class CostRow:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """The costs by granularity, their headings, what the promised row says, its tag."""
+    """The costs by granularity, their headings, what the promised row says, its tag.
+
+    `of` says what costs it.
+    """
 
     rows: tuple[CostRow, ...]
     heads: tuple[str, ...]
     promised: str
     tag: str
+    of: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,16 @@ class RiskCard:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of an answer that are shown, keys first, and how many there are."""
+    """The rows of an answer that are shown, keys first, and how many there are.
+
+    `by` are the columns that part the cells: of a histogram also the one that is cut.
+    """
 
     columns: tuple[str, ...]
     rows: Sequence[Any]
     total: int
     unit: str
+    by: tuple[str, ...]
     confidence: float
     notes: tuple[str, ...]
 
@@ -150,6 +158,7 @@ class Release:
 
     title: str
     made: str
+    run: str
     is_plan: bool
     simulated: bool
     promise: str
@@ -175,6 +184,7 @@ def release_sections(record: Record) -> Release:
     return Release(
         f"Private release: {shown_text(record['title'])}",
         made,
+        run=_run(record),
         is_plan=not record["answers"],
         simulated=any(answer["simulated"] for answer in record["answers"]),
         promise=promise_sentence(record),
@@ -194,11 +204,20 @@ def release_sections(record: Record) -> Release:
     )
 
 
+def _run(record: Record) -> str:
+    # Here, so that reports of audits do without the libraries of a release.
+    from undertow.release.period import run_words
+
+    return run_words(record["plan"])
+
+
 def _costs(record: Record) -> Costs:
     plan = record["plan"]
     heads: tuple[str, ...] = ("cost",)
+    of = "One release"
     if plan["horizon_costs"]:
         heads = ("cost of this run", f"cost of all {plan['runs']:,} runs")
+        of = f"This run, one of {plan['runs']:,}, and all of them together"
     rows = tuple(
         CostRow(
             words,
@@ -211,7 +230,7 @@ def _costs(record: Record) -> Costs:
     )
     promised = _promised(record)
     tag = "promised" if promised == _PROMISE else "keeps the promise"
-    return Costs(rows, heads, promised, tag)
+    return Costs(rows, heads, promised, tag, of)
 
 
 def _promised(record: Record) -> str:
@@ -290,7 +309,14 @@ def _query(
         answer["rows"][:MOST_ROWS],
         len(answer["rows"]),
         answer_words(query, unit=unit),
+        _by(query, answer),
         answer["confidence"],
         tuple(map(shown_text, (*answer["notes"], *wide_note(query, answer["rows"])))),
     )
     return Query(query["name"], words, found)
+
+
+def _by(query: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, ...]:
+    if query["select"] == "histogram":
+        return (*query["by"], query["column"])
+    return tuple(answer["columns"][:-3])

@@ -65,7 +65,7 @@ def test_the_plan_costs_what_the_promise_says_and_shows_the_leakage(file):
     (file.parent / "steps.parquet").unlink()  # no data are touched
     result = invoke("release", "plan", file)
     assert result.exit_code == 0, result.output
-    assert "Pure(epsilon=1) at user level" in result.stdout
+    assert "ε = 1 at user level" in result.stdout
     assert "at most 1, by Theorem 1 of release accounting" in result.stdout
     assert "taken on trust: units are mutually independent" in result.stdout
     record = planned(file)

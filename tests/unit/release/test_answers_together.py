@@ -13,7 +13,7 @@ from undertow.release.plan import plan_release
 from undertow.release.source import open_source
 
 START = datetime(2026, 1, 1)
-HOURS = 5
+HOURS = 8
 
 
 def planned(*, cells: int, wishes=(), **bounds):
@@ -76,6 +76,7 @@ PROMISES = {
 LEVELS = [
     ("event", "delta"),
     ("w-event:2", "delta"),
+    ("w-event:4", "delta"),
     ("user", "delta"),
     ("event", "rho"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -38,6 +39,11 @@ def test_the_hourly_file_runs_as_printed(tmp_path):
     )
     assert done.exit_code == 0, done.output
     assert (tmp_path / "sightings.ledger").is_file()
+    assert ": 2026-01-01 00:00 to 2026-01-01 01:00 UTC" in done.output
+    (manifest,) = tmp_path.rglob("manifest.json")
+    plan = json.loads(manifest.read_text(encoding="utf-8"))["plan"]
+    hour = ("2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+00:00")
+    assert (plan["from"], plan["until"]) == hour
 
 
 def test_columns_of_a_csv_file_are_text_unless_types_are_stated(tmp_path):

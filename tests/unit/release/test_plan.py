@@ -113,9 +113,15 @@ def test_rows_without_a_unit_are_units_of_one_row():
 
 
 def test_a_granularity_that_does_not_fit_is_refused_with_those_that_do():
-    with pytest.raises(PlanError, match="it can be event, bounded"):
+    with pytest.raises(PlanError, match="it can be event, unbounded, bounded"):
         release_plan(
             {"epsilon": 1}, bounds={}, source={"table": "t.csv", "per": "event"}
+        )
+    for name in ("event", "unbounded", "bounded"):
+        release_plan(
+            {"epsilon": 1, "granularity": name},
+            bounds={},
+            source={"table": "t.csv", "per": "event"},
         )
 
 
@@ -175,23 +181,18 @@ def test_as_of_cuts_a_release_of_whole_users():
         )
 
 
-def test_a_running_total_asks_for_the_nodes_it_completes():
+def test_a_running_total_asks_for_the_largest_node_it_completes():
     plan = release_plan(
         {"epsilon": 1, "granularity": "event:add-remove"},
         [RUNNING],
         source=WINDOWED,
         as_of="2026-01-01T04:00",
     )
-    assert [str(task.node) for task in plan.tasks] == ["4..4", "3..4", "1..4"]
-    assert [task.slice.start for task in plan.tasks] == [
-        START_US + at * HOUR_US for at in (3, 2, 0)
-    ]
-    assert [release.view for release in plan.releases] == [
-        Window(3, 1),
-        Window(2, 2),
-        Window(0, 4),
-    ]
-    # 48 runs have nodes of 1, 2, 4, 8, 16 and 32 runs.
+    (task,) = plan.tasks
+    assert str(task.node) == "1..4"
+    assert task.slice == Slice("ts", START_US, START_US + 4 * HOUR_US)
+    assert [release.view for release in plan.releases] == [Window(0, 4)]
+    # The first of 48 runs is in nodes of 1, 2, 4, 8, 16 and 32 runs.
     assert plan.queries[0].share.noise.parameter == 5 * 6
     assert plan.costs(horizon=True)["event:add-remove"].loss == Pure(1)
 
@@ -213,7 +214,7 @@ def test_a_running_total_adds_earlier_nodes_and_hands_out_its_own():
         estimate, low, high = answer.rows[0]
         assert low <= 100 * hour <= high
         assert abs(estimate - 100 * hour) < 15
-    assert len(stored) == 11
+    assert list(stored) == ["1..1", "1..2", "3..3", "1..4", "5..5", "5..6", "7..7"]
     json.dumps(stored)
 
 
@@ -419,7 +420,7 @@ def test_a_plan_is_plain_values_and_readable_text():
     assert record["horizon_costs"] is None
     assert {query["name"] for query in record["queries"]} == {"count", "mean"}
     text = plan.__rich__()
-    assert "ZCDP(rho=0.5) at user level" in text
+    assert "ρ = 0.5 at user level" in text
     assert "points more often" in text
     windowed = release_plan(
         {"epsilon": 1, "granularity": "event"},
@@ -493,16 +494,20 @@ def test_an_approximate_promise_is_charged_as_one_release(granularity):
     assert restate(summed, Fraction("1e-6")).within(Approx(1, "1e-6"))
 
 
-def test_an_approximate_run_of_several_windows_is_charged_node_by_node():
+@pytest.mark.parametrize(
+    ("queries", "read"),
+    [([COUNT, RUNNING], {Window(3, 1), Window(0, 4)}), ([RUNNING], {Window(0, 4)})],
+    ids=["beside a count", "alone"],
+)
+def test_an_approximate_run_of_several_windows_is_charged_node_by_node(queries, read):
     plan = release_plan(
         {"epsilon": 1, "delta": "1e-6", "granularity": "w-event:24"},
-        [COUNT, RUNNING],
+        queries,
         source=WINDOWED,
         as_of="2026-01-01T04:00",
     )
     assert plan.releases == plan.parts
-    views = {release.view for release in plan.releases}
-    assert views == {Window(3, 1), Window(2, 2), Window(0, 4)}
+    assert {release.view for release in plan.releases} == read
     notions = {c.loss.notion for release in plan.releases for c in release.claims}
     assert notions == {"zcdp"}
     keyed = release_plan({"epsilon": 1, "delta": "1e-6"}, [DISCOVER])

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from support.command import invoke
 from support.release_documents import visits_mapping, write_visits
 from undertow.errors import EngineError, PlanError
 from undertow.ledger import BudgetLedger
@@ -85,6 +86,46 @@ def test_a_running_total_that_comes_too_early_leaves_no_ledger(tmp_path):
     with pytest.raises(PlanError, match="must follow its earlier runs"):
         release.run(ledger=tmp_path / "x.ledger", as_of="2026-01-01T03:00")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_running_total_must_be_run_for_a_time(tmp_path, monkeypatch):
+    queries = [{"name": "total", "select": "count", "running": True}]
+    release, place = from_table(SEEN, {**HOURLY, "queries": queries}), tmp_path / "x"
+    sentence = (
+        "as_of must be given for a running total, got nothing; give the time of the "
+        "run, such as --as-of 2026-01-02T00:00."
+    )
+    with pytest.raises(PlanError) as caught:
+        release.run(ledger=place)
+    assert str(caught.value) == sentence
+    assert list(tmp_path.iterdir()) == []
+    for hour in (1, 2):
+        release.run(ledger=place, as_of=f"2026-01-01T0{hour}:00")
+    monkeypatch.setattr(run_module, "run_jobs", None)
+    with pytest.raises(PlanError, match="as_of must be given"):
+        release.run(ledger=place)
+    assert release.plan().timeline.run == 1
+    whole = from_table(SEEN, HOURLY)
+    assert whole.plan().timeline.run is None
+
+
+def test_the_command_line_asks_for_the_time_of_a_running_total(tmp_path):
+    source = {**HOURLY["source"], "types": {"ts": "timestamp"}}
+    path = write_visits(
+        tmp_path,
+        ["1,2026-01-01T00:05:00"],
+        columns="person,ts",
+        source=source,
+        promise=HOURLY["promise"],
+        query={"running": True, "by": [], "keys": {}},
+    )
+    refused = invoke("release", "run", path)
+    assert refused.exit_code == 2
+    assert "give the time of the run, such as --as-of 2026-" in refused.output
+    assert not (tmp_path / "visits.ledger").exists()
+    assert invoke("release", "plan", path).exit_code == 0
+    first = invoke("release", "run", path, "--as-of", "2026-01-01T01:00")
+    assert first.exit_code == 0, first.output
 
 
 def test_a_table_is_read_once_and_before_its_ledger_is_made(tmp_path, monkeypatch):

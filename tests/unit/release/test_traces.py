@@ -13,8 +13,7 @@ from support.release_documents import visits_mapping, write_visits
 from undertow.errors import BudgetError, PlanError
 from undertow.ledger import BudgetLedger
 from undertow.privacy import Pure
-from undertow.release import from_table, load
-from undertow.release import run as run_module
+from undertow.release import earlier, from_table, load
 from undertow.release.document import release_from_mapping
 from undertow.release.record import release_key
 from undertow.release.traces import require_own_folder, table_place
@@ -268,7 +267,7 @@ def test_no_path_of_the_machine_is_written(tmp_path):
 def charged_before(path, ledger, monkeypatch):
     """Run as an earlier version did: a key that knows the name of the table alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "table_place", lambda *_, **__: None)
+        patch.setattr(earlier, "table_place", lambda *_, **__: None)
         return load(path).run(ledger=ledger)
 
 
@@ -304,7 +303,7 @@ def test_running_totals_go_on_from_earlier_versions(tmp_path, monkeypatch):
     totals = {"running": True, "by": [], "keys": {}}
     path = hourly(tmp_path, query=totals)
     with monkeypatch.context() as patch:
-        patch.setattr(run_module, "table_place", lambda *_, **__: None)
+        patch.setattr(earlier, "table_place", lambda *_, **__: None)
         for hour in (1, 2):
             load(path).run(as_of=f"2026-01-01T0{hour}:00")
     third = load(path).run(as_of="2026-01-01T03:00")

@@ -134,7 +134,13 @@ def test_a_report_without_date_and_command_has_no_empty_rows():
 
 def test_notes_of_a_result_are_told_once():
     result = AuditResult(
-        "code", Claim.pure(1), 0.0, confidence=0.99, trials=10, notes=("all alike",)
+        "code",
+        Claim.pure(1),
+        0.0,
+        confidence=0.99,
+        trials=10,
+        epsilon_certified=0.0,
+        notes=("all alike",),
     )
     for run in ((), (("note", "all alike"),)):
         page = AuditReport(result, run).markdown()

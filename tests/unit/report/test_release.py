@@ -22,6 +22,7 @@ from support.release_records import (
 from undertow.errors import PlanError
 from undertow.release import from_table
 from undertow.report import ReleaseReport
+from undertow.report.page import markdown_text
 from undertow.report.release import release_page
 
 VOID = {"meta", "line", "path", "br"}
@@ -235,3 +236,83 @@ def test_costs_of_all_runs_stand_beside_those_of_one():
     assert "cost of all 48 runs" in ReleaseReport(record).to_markdown()
     # All data of a person cost what all runs cost, not what one does.
     assert "all of them together cost ρ = 0.2;" in page
+
+
+DAYS = {**WINDOWED, "per": {"window": "1d"}, "horizon": "7d"}
+FOURTH = "2026-01-04 00:00 to 2026-01-05 00:00 UTC"
+
+
+def fourth_day(queries):
+    promise = {"epsilon": 1, "granularity": "event"}
+    record = planned_record(promise, queries, source=DAYS, as_of="2026-01-05")
+    rows = [["a", 1, 0, 2], ["b", 1, 0, 2]]
+    columns = ["hour", "estimate", "low", "high"]
+    named = {"columns": columns, "rows": rows, "confidence": 0.95, "notes": []}
+    record["answers"] = [
+        {"name": query["name"], "simulated": False, **named} for query in queries
+    ]
+    return record
+
+
+def without_times(record):
+    """Return a record as versions stored it that named no times."""
+    plan = dict(record["plan"])
+    kept = [{**query} for query in plan["queries"]]
+    for part in (plan, *kept):
+        del part["from"], part["until"]
+    return {**record, "plan": {**plan, "queries": kept}}
+
+
+def test_a_run_of_several_says_at_its_top_and_with_its_results_which_day_it_is_for():
+    page = release_page(fourth_day([COUNT]))
+    said = f'<p class="run">Run 4 of 7: {FOURTH}.</p>'
+    assert page.count(said) == 2
+    assert page.index(said) < page.index("What was promised")
+    assert page.rindex(said) > page.index("<h2>Results</h2>")
+    assert f"4 cells; {FOURTH}." in page
+    assert f"<bdi>4 of 7: {FOURTH}</bdi>" in page
+    assert "<p>This run, one of 7, and all of them together, as a" in page
+    assert "<p>One release, as a" not in page
+    text = ReleaseReport(fourth_day([COUNT])).to_markdown()
+    assert text.count(markdown_text(f"Run 4 of 7: {FOURTH}.")) == 2
+
+
+def test_running_totals_are_for_all_days_from_the_first_on():
+    page = release_page(fourth_day([COUNT, {**COUNT, "name": "r", "running": True}]))
+    assert f"{FOURTH}; running totals from 2026-01-01 00:00 UTC on." in page
+    assert f"4 cells; {FOURTH}." in page
+    assert "running total; 2026-01-01 00:00 to 2026-01-05 00:00 UTC." in page
+
+
+def test_a_release_of_some_times_says_which_and_one_of_all_says_nothing():
+    days = {"table": "t.csv", "unit": "p", "time": "ts", "start": "2026-01-01T08:00:30"}
+    record = planned_record({"epsilon": 1}, source={**days, "horizon": "1d"})
+    page = release_page(record)
+    assert "Times read: 2026-01-01 08:00:30 to 2026-01-02 08:00:30 UTC." in page
+    assert "<p>One release, as a" in page
+    open_end = release_page(planned_record({"epsilon": 1}, source=days))
+    assert "Times read: 2026-01-01 08:00:30 UTC and later." in open_end
+    assert 'class="run"' not in release_page(planned_record({"epsilon": 1}))
+
+
+def test_records_that_name_no_times_are_shown_without_them():
+    record = without_times(fourth_day([COUNT]))
+    page = release_page(record)
+    assert page.count('<p class="run">Run 4 of 7.</p>') == 2
+    assert "2026-01-04" not in page
+    assert "Run 4 of 7." in ReleaseReport(record).to_markdown()
+    whole = without_times(planned_record({"epsilon": 1}))
+    assert 'class="run"' not in release_page(whole)
+
+
+def test_the_bins_of_a_histogram_are_named_by_the_column_that_is_cut():
+    bins = {"column": "kg", "low": 0, "high": 100, "bins": 4}
+    both = {"by": ["sex"], "keys": {"sex": ["f", "m"]}}
+    queries = [
+        {"name": "all", "select": "histogram", **bins},
+        {"name": "each", "select": "histogram", **bins, **both},
+    ]
+    page = release_page(finished_record({"epsilon": 1}, queries))
+    assert ">rows by kg</p>" in page
+    assert ">rows by sex, kg</p>" in page
+    assert "by from, to" not in page

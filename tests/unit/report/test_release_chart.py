@@ -83,15 +83,63 @@ def test_few_of_many_cells_are_named_and_fewer_on_a_narrow_screen():
     assert chart.count("label x more") == 3
 
 
-def test_labels_stand_below_their_cells_unless_they_would_spill():
-    short = cell_chart(answer(), [("a", 1, 0, 2), ("b", 1, 0, 2)], unit="rows")
-    assert 'class="label x"' in short
-    assert "first" not in short
-    assert "last" not in short
-    rows = [("x" * 60, 1, 0, 2), ("y" * 60, 1, 0, 2)]
-    long = cell_chart(answer(), rows, unit="rows")
-    assert 'class="label x first"' in long
-    assert 'class="label x more last"' in long
+def labels(chart: str) -> list[tuple[bool, float, float, float]]:
+    """Return of each label: is it on narrow screens, middle, room there, wide room."""
+    found = re.findall(
+        r'label x( more)?"[^>]*--at: ([\d.]+)%; --letters: \d+; --room: ([\d.]+)%; '
+        r"--narrow: ([\d.]+)%",
+        chart,
+    )
+    return [(not more, float(a), float(n), float(r)) for more, a, r, n in found]
+
+
+def days(count: int, per: int):
+    """Return a chart of `per` cells on each of `count` days."""
+    rows = [(f"2026-01-{d:02}", k, 1, 0, 2) for d in range(count) for k in range(per)]
+    return cell_chart(answer(("day", "k")), rows, unit="rows")
+
+
+def test_labels_of_groups_stand_in_the_middle_of_their_groups():
+    middles = [at for _, at, _, _ in labels(days(4, 2))]
+    assert middles == [12.5, 37.5, 62.5, 87.5]
+    uneven = [("a", k, 1, 0, 2) for k in range(6)] + [
+        ("b", k, 1, 0, 2) for k in range(2)
+    ]
+    found = labels(cell_chart(answer(("g", "k")), uneven, unit="rows"))
+    assert [at for _, at, _, _ in found] == [37.5, 87.5]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7, 8, 20, 31])
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_rooms_of_labels_never_meet(count, narrow):
+    shown = [
+        (at, n if narrow else r)
+        for keep, at, n, r in labels(days(count, 3))
+        if keep or not narrow
+    ]
+    assert len(shown) > 1
+    end = 0.0
+    for at, room in shown:
+        # As the page does: a label that would pass an edge is moved inside.
+        middle = min(max(at, room / 2), 100 - room / 2)
+        assert middle - room / 2 >= end - 0.02
+        end = middle + room / 2
+    assert end <= 100.02
+
+
+def test_two_or_three_labels_stay_on_a_narrow_screen_where_they_fit():
+    for count in (2, 3):
+        rows = [(f"key {k}", 1, 0, 2) for k in range(count)]
+        assert "more" not in cell_chart(answer(), rows, unit="rows")
+    long = [(f"key {k}" + "x" * 12, 1, 0, 2) for k in range(3)]
+    kept = [keep for keep, _, _, _ in labels(cell_chart(answer(), long, unit="rows"))]
+    assert kept == [True, False, True]
+
+
+def test_a_narrow_screen_keeps_as_many_dates_as_can_be_read_whole():
+    found = labels(days(7, 2))
+    assert [keep for keep, _, _, _ in found] == [True, False, False] * 2 + [True]
+    assert all(narrow >= 26 for keep, _, narrow, _ in found if keep)
 
 
 def test_the_words_name_the_ends_and_the_level():

@@ -39,7 +39,8 @@ def record(request):
 
 def sentences(release):
     """Return every sentence of a release and every text of its facts."""
-    yield from (release.title, release.promise, release.correlation.words)
+    yield from (release.title, release.run, release.promise)
+    yield release.correlation.words
     yield from (*release.unprotected, *release.checked, *release.unchecked)
     yield from (*release.theorems, *release.counted)
     cards = () if release.risk is None else release.risk.facts

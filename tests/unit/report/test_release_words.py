@@ -195,11 +195,51 @@ def test_rows_by_themselves_say_nothing_about_all_rows_of_a_person(parts):
     assert "all of them together" not in words
     for text in (words, " ".join(unprotected(record))):
         assert "about somebody with several rows more can be learnt" in text
-    assert "How many people are in the table." not in unprotected(record)
+    assert "How many people" not in " ".join(unprotected(record))
     whole = planned_record({"epsilon": 1})
     assert "all of them together cost ε = 1" in correlation_words(whole)[0]
-    assert "How many people are in the table." in unprotected(whole)
+    assert "How many people are in the table: " in " ".join(unprotected(whole))
     assert "several rows" not in " ".join(unprotected(whole))
+
+
+@pytest.mark.parametrize(
+    ("level", "source", "size", "absence"),
+    [
+        ("user", None, "How many people are in the table", "user:add-remove"),
+        ("event", WINDOWED, "How many people and how many wind", "user:add-remove"),
+        ("bounded", {"table": "t.csv", "per": "event"}, "How many rows", "unbounded"),
+    ],
+)
+def test_sizes_are_open_only_as_far_as_no_cost_covers_absence(
+    level, source, size, absence
+):
+    bounds = {} if absence == "unbounded" else None
+    promise = {"epsilon": 1, "granularity": level}
+    record = planned_record(promise, source=source, bounds=bounds)
+    (said,) = [item for item in unprotected(record) if item.startswith(size)]
+    assert said.endswith(" is there or not is said above.")
+    record["plan"]["costs"][absence] = {"notion": "pure", "epsilon": "inf"}
+    (said,) = [item for item in unprotected(record) if item.startswith(size)]
+    assert "there or not" not in said
+
+
+def test_ranks_are_off_by_whole_rows_rounded_up():
+    query = {"name": "q", "select": "quantile", "column": "v", "low": 0, "high": 9}
+    record = planned_record({"epsilon": 1}, [query])
+    asked, error = record["document"]["queries"][0], record["plan"]["queries"][0]
+    words = query_words(asked, {**error, "half_width": 1746.143})
+    assert "is off by at most 1,747 rows with" in words
+    assert "at most 746 rows" in query_words(asked, {**error, "half_width": 746.0})
+
+
+def test_noise_is_told_in_the_unit_of_its_column():
+    query = {"name": "q", "select": "sum", "column": "v", "low": 0, "high": 1000}
+    record = planned_record({"epsilon": "0.5"}, [query], bounds={"rows_per_unit": 1})
+    asked, error = record["document"]["queries"][0], record["plan"]["queries"][0]
+    words = query_words(asked, error)
+    # Replacing a number between 0 and 1000 moves the sum by 1000 at most.
+    assert "Discrete Laplace noise of scale 2000, drawn in steps of " in words
+    assert "scale 2000 in steps" not in error["mechanism"]
 
 
 def test_other_releases_are_not_said_to_be_within_the_promise():
@@ -313,7 +353,7 @@ def test_axes_say_what_their_numbers_are(select, words):
 
 def test_numbers_of_units_are_named_by_their_column():
     query = {"select": "count_distinct", "column": None}
-    assert answer_words(query, unit="patient") == "different patient"
+    assert answer_words(query, unit="patient") == "different values of patient"
 
 
 def test_passwords_of_the_table_are_hidden():
