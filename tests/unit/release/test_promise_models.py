@@ -217,7 +217,7 @@ def test_a_plan_says_what_was_promised_and_not_only_what_is_left():
     assert "leakage at most 1 under the stated model, which leaves" in shown(blocks)
     assert "covers: any number of records in groups of at most 4" in shown(blocks)
     text = shown({"advantage": "0.1"}, threat={"categories": 3})
-    assert "at most 10.0 points for the stated threat, which leaves Pure" in text
+    assert "at most 10.0 points for the stated threat, which leaves ε = " in text
 
 
 def test_a_model_of_windows_takes_absence_for_one_of_its_values():
