@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from undertow._printable import on_one_line
-from undertow.cli.tables import shown_loss
 from undertow.composition import domain_to_document
 from undertow.privacy.exact import Exact, exact, round_down, sqrt_down
 from undertow.privacy.loss import GDP, Loss
+from undertow.privacy.result import shown_loss
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Entry

@@ -11,23 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from undertow.composition import Report
-from undertow.privacy import format_up
-from undertow.privacy.loss import GDP, Loss
+from undertow.privacy.loss import Loss
+from undertow.privacy.result import shown_loss
 
 __all__ = ["print_bars", "print_reports"]
-
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
-
-
-def shown_loss(loss: Loss) -> str:
-    """Write a loss the way people do: ``ε = 0.7``, rounded up."""
-    names = [name for name in loss.to_dict() if name != "notion"]
-    # The exact parameter of GDP is the square of mu; its float is already rounded up.
-    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
-    return ", ".join(
-        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
-        for name, value in zip(names, values, strict=True)
-    )
 
 
 def print_reports(reports: Sequence[Report]) -> None:

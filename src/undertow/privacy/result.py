@@ -18,8 +18,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from undertow.privacy.exact import round_up
-from undertow.privacy.loss import Loss
+from undertow.privacy.exact import format_up, round_up
+from undertow.privacy.loss import GDP, Loss
 
 __all__ = [
     "Alternative",
@@ -33,6 +33,7 @@ __all__ = [
 
 # What a terminal renderer reads as markup: a tag, or any other opening bracket.
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])|\[")
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
 
 
 def to_plain(value: Any) -> Any:
@@ -60,6 +61,24 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return _plain_float(value)
     return str(value)
+
+
+def shown_loss(loss: Loss) -> str:
+    """Write a loss the way people do, rounded up.
+
+    Examples
+    --------
+    >>> from undertow.privacy.loss import Approx
+    >>> shown_loss(Approx("1/3", "1e-6"))
+    'ε = 0.333334, δ = 0.000001'
+    """
+    names = [name for name in loss.to_dict() if name != "notion"]
+    # The exact parameter of GDP is the square of mu; its float is already rounded up.
+    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
+    return ", ".join(
+        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
+        for name, value in zip(names, values, strict=True)
+    )
 
 
 def _plain_float(value: float) -> float | str:

@@ -12,8 +12,8 @@ from undertow.composition import Report
 from undertow.correlation import Leakage, LeakageCalibration
 from undertow.correlation.units import WholeUnitsMethod
 from undertow.privacy.exact import exact, format_up
-from undertow.privacy.loss import GDP, Loss, Pure
-from undertow.privacy.result import escape_markup, to_plain
+from undertow.privacy.loss import Pure
+from undertow.privacy.result import escape_markup, shown_loss, to_plain
 from undertow.release.period import period_record, run_fact
 from undertow.release.promise import Promise
 from undertow.release.timeline import ADDING
@@ -37,7 +37,6 @@ EMPTY_WINDOWS = "having no rows in a window is one of the values the model speak
 """What a model of windows takes on trust: somebody may be absent from all of them."""
 
 _HEADER = ("protects", "cost", "worst cases added up", "worst change")
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
 _IN_STEPS = re.compile(r"(.*) (\S+) in steps of (\S+)")
 _WARNINGS = (
     "records are taken as independent; correlated records can be worse",
@@ -166,8 +165,8 @@ def _costs_text(costs: dict[str, Report]) -> str:
     lines = [_HEADER] + [
         (
             report.granularity,
-            _loss_words(report.loss),
-            _loss_words(report.sequential),
+            shown_loss(report.loss),
+            shown_loss(report.sequential),
             "" if report.witness is None else report.witness.summary,
         )
         for report in costs.values()
@@ -177,17 +176,6 @@ def _costs_text(costs: dict[str, Report]) -> str:
         "  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[3]])
         for line in lines
     ).rstrip()
-
-
-def _loss_words(loss: Loss) -> str:
-    """Write a loss the way people do: ``ε = 0.7``, rounded up."""
-    names = [name for name in loss.to_dict() if name != "notion"]
-    # The exact parameter of GDP is the square of mu; its float is rounded up.
-    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
-    return ", ".join(
-        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
-        for name, value in zip(names, values, strict=True)
-    )
 
 
 def _run_fact(plan: ReleasePlan) -> tuple[str, str]:
@@ -200,7 +188,7 @@ def _run_fact(plan: ReleasePlan) -> tuple[str, str]:
 def _promise_text(plan: ReleasePlan) -> str:
     """Return what is promised, and whose rows are meant where no column says it."""
     promise, source = plan.promise, plan.document.source
-    text = f"{_loss_words(promise.total)} at {promise.granularity.name} level"
+    text = f"{shown_loss(promise.total)} at {promise.granularity.name} level"
     stated, found = plan.document.promise, promise.calibration
     if isinstance(found, LeakageCalibration) and stated.epsilon is not None:
         level = format_up(exact(stated.epsilon), 6)

@@ -18,7 +18,8 @@ from support.command import invoke, run
 from undertow import errors
 from undertow.cli import main
 from undertow.cli.output import complain, print_json, status_of, working
-from undertow.cli.tables import print_bars, print_reports, shown_loss
+from undertow.cli.tables import print_bars, print_reports
+from undertow.privacy.result import shown_loss
 
 
 def call_main(monkeypatch, *words):

@@ -1,14 +1,11 @@
 """A plan in words: whose rows are meant, and how far an answer may be off."""
 
-import math
 import re
 from types import SimpleNamespace
 
 import pytest
 
 from support.release_plans import COUNT, WINDOWED, release_plan
-from undertow.privacy import GDP, Pure
-from undertow.release import plan_shown
 from undertow.release.plan_shown import plan_text
 from undertow.release.record import ReleaseRun
 
@@ -90,11 +87,6 @@ def test_losses_are_written_as_people_do_and_rounded_up():
     assert "Pure(" not in text
     both = plan_text(release_plan({"epsilon": 1, "delta": "1e-6"}), markup=False)
     assert both.startswith("promise\nε = 1, δ = 0.000001 at user level\n")
-
-
-def test_losses_without_end_and_of_gaussian_dp_have_words():
-    assert plan_shown._loss_words(Pure(math.inf)) == "ε = ∞"
-    assert plan_shown._loss_words(GDP("0.5")) == "μ = 0.5"
 
 
 def test_errors_are_rounded_up_to_whole_ranks_and_told_in_the_unit_of_the_column():

@@ -75,6 +75,16 @@ def release_every_node(patch):
     patch.setattr(Timeline, "tree_views", views)
 
 
+def under_way(folder, patch, promise):
+    """Return a release and its ledger after two runs of an earlier version."""
+    release = from_table(TABLE, {**HOURLY, "promise": promise})
+    ledger = opened(folder, release)
+    with patch.context() as earlier:
+        release_every_node(earlier)
+        run_hours(release, ledger, 1, 2)
+    return release, ledger
+
+
 def test_a_running_sum_refuses_nodes_of_another_lattice(tmp_path, monkeypatch):
     release = from_table(TABLE, HOURLY)
     with opened(tmp_path, release) as ledger:
@@ -94,11 +104,8 @@ PROMISES = [{"epsilon": "1"}, {"rho": "1/2"}]
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_a_running_sum_refuses_nodes_with_other_noise(tmp_path, monkeypatch, promise):
     promise = {"granularity": "user", **promise}
-    release = from_table(TABLE, {**HOURLY, "promise": promise})
-    with opened(tmp_path, release) as ledger:
-        with monkeypatch.context() as patch:
-            release_every_node(patch)
-            run_hours(release, ledger, 1, 2)
+    release, ledger = under_way(tmp_path, monkeypatch, promise)
+    with ledger:
         spent = ledger.history()
         with pytest.raises(PlanError) as caught:
             run_hours(release, ledger, 3)
@@ -113,11 +120,8 @@ def test_a_running_sum_refuses_nodes_with_other_noise(tmp_path, monkeypatch, pro
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 def test_a_running_sum_goes_on_where_the_noise_stays(tmp_path, monkeypatch, promise):
     promise = {"granularity": "event", **promise}
-    release = from_table(TABLE, {**HOURLY, "promise": promise})
-    with opened(tmp_path, release) as ledger:
-        with monkeypatch.context() as patch:
-            release_every_node(patch)
-            run_hours(release, ledger, 1, 2)
+    release, ledger = under_way(tmp_path, monkeypatch, promise)
+    with ledger:
         (third,) = run_hours(release, ledger, 3)
     assert not third.repeated
 
