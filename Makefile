@@ -76,7 +76,7 @@ lock: $(STAMP) ## compile the locked requirements anew
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/dev.txt requirements/dev.in
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/docs.txt requirements/docs.in
 	$(BIN)/pip-compile --quiet --upgrade $(LOCK) -o requirements/engines.txt requirements/engines.in
-LOCK := --generate-hashes --strip-extras --allow-unsafe --no-config --no-emit-index-url \
+LOCK := --generate-hashes --no-strip-extras --allow-unsafe --no-config --no-emit-index-url \
   --no-emit-find-links --no-emit-trusted-host
 
 clean: ## remove what the other targets made
