@@ -18,7 +18,7 @@ import typer
 
 from undertow.cli.output import complain, guarded, print_json
 from undertow.cli.study_data import study_data
-from undertow.cli.study_tables import print_checks, print_studies
+from undertow.cli.study_tables import print_checks, print_studies, tally
 from undertow.datasets import data_folder
 from undertow.errors import PlanError
 from undertow.studies import STUDIES, Inputs, Study, StudyResult
@@ -78,6 +78,9 @@ def reproduce(
         else:
             for result, files in results:
                 print_checks(result, files)
+            if len(results) > 1:
+                every = [check for result, _ in results for check in result.checks]
+                typer.echo(f"\nall {len(results)} studies; {tally(every)}")
 
 
 def _list(*, json_output: bool) -> None:
@@ -180,6 +183,7 @@ def _json_text(result: StudyResult) -> str:
         "study": result.name,
         "source": result.source,
         "data": result.data,
+        "drawn": result.drawn,
         "checks": [check.to_dict() for check in result.checks],
     }
     return json.dumps(record, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -198,6 +202,7 @@ def _record(result: StudyResult, files: Sequence[Path]) -> dict[str, Any]:
         "name": result.name,
         "source": result.source,
         "data": result.data,
+        "drawn": result.drawn,
         "files": [str(path) for path in files],
         "checks": [check.to_dict() for check in result.checks],
     }

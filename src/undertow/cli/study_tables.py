@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,11 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from undertow.studies import Study, StudyResult
+from undertow.studies import Check, Study, StudyResult
+from undertow.studies.base import Status
 
-__all__ = ["print_checks", "print_studies"]
+__all__ = ["print_checks", "print_studies", "tally"]
 
-_STYLE = {"match": "green", "erratum": "yellow", "differs": "red", "stand-in": "cyan"}
+_STYLE: dict[Status, str] = {
+    "match": "green",
+    "erratum": "yellow",
+    "differs": "red",
+    "stand-in": "cyan",
+    "not published": "dim",
+}
 
 
 def print_studies(studies: Sequence[Study]) -> None:
@@ -43,12 +51,21 @@ def print_checks(result: StudyResult, files: Sequence[Path]) -> None:
             Text(check.quantity),
             _shown(check.published),
             _shown(check.ours),
-            Text(check.status, style=_STYLE[check.status]),
+            Text(f"{check.status} {check.erratum}".strip(), style=_STYLE[check.status]),
             Text(check.note),
         )
     console.print(table)
+    if result.drawn:
+        console.print(f"drawn: {result.drawn}", highlight=False, soft_wrap=True)
+    console.print(tally(result.checks), highlight=False, soft_wrap=True)
     names = ", ".join(str(path) for path in files)
     console.print(f"files: {names}", highlight=False, soft_wrap=True, markup=False)
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Count the checks of each status; what was never published is no match."""
+    counts = Counter(check.status for check in checks)
+    return "checks: " + ", ".join(f"{counts[s]} {s}" for s in _STYLE if counts[s])
 
 
 def _shown(value: float | str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ _COLUMNS = 3
 _PANEL_SIZE = (4.2, 3.4)
 _MEASURED = ", measured"
 _NOTE = "lines: computed; marks: simulated"
+_LINE = 15  # characters of a note that fit an inch
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 # Areas of sized markers in points squared: the largest, and a dot for next to nothing.
 _LARGEST, _DOT = 150.0, 0.4
@@ -39,7 +41,7 @@ def plot_study(result: StudyResult) -> Figure:
     -------
     matplotlib.figure.Figure
         Not shown; save it with its own ``savefig``. Where there are lines and marks a
-        note below says which is which.
+        note below says which is which, and how much the source and this study drew.
 
     Raises
     ------
@@ -62,8 +64,11 @@ def plot_study(result: StudyResult) -> Figure:
     for ax in grid[count:]:
         ax.remove()
     kinds = {curve.kind for panel in result.panels for curve in panel.curves}
-    if "measured" in kinds and len(kinds) > 1:
-        figure.supxlabel(_NOTE, fontsize="x-small", color="0.25")
+    notes = [_NOTE] if "measured" in kinds and len(kinds) > 1 else []
+    if result.drawn:
+        notes += wrap(result.drawn, width=round(_LINE * width * columns))
+    if notes:
+        figure.supxlabel("\n".join(notes), fontsize="x-small", color="0.25")
     return figure
 
 

@@ -276,6 +276,7 @@ def ceiling_checks() -> list[Check]:
             "erratum",
             f"{code:.4f} as coded, with tails of α/4; {paper:.4f} as printed, with "
             "tails of α/2; no reading gives 12.25",
+            "RE25",
         )
     ]
 

@@ -148,7 +148,7 @@ def reports_check(where: str, points: Sequence[Sampled]) -> Check:
         f"attacks on reports from the sampler succeed as the closed form says, {where}",
         None,
         "yes" if good else "no",
-        "match" if good else "differs",
+        "not published" if good else "differs",
         f"{span} reports at each of {len(points)} points, "
         f"{sum(p.right for p in points)} right guesses in all",
     )

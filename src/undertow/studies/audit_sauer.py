@@ -33,7 +33,14 @@ from undertow.studies.audit_common import (
     trials_of,
 )
 from undertow.studies.audit_reports import reports_check, sample_protocol
-from undertow.studies.base import Check, Inputs, Panel, Study, StudyResult
+from undertow.studies.base import (
+    Check,
+    Inputs,
+    Panel,
+    Study,
+    StudyResult,
+    count,
+)
 from undertow.studies.sauer_common import EPSILONS, SOURCE
 
 __all__ = ["AUDIT_SAUER"]
@@ -129,6 +136,15 @@ _FIGURES = (
 )
 
 
+def _draws(runs: int) -> str:
+    return (
+        "source: a million attacked reports a point; here: marks are five audits of "
+        f"{count(1000 * runs)}, right guesses drawn from their exact law, no attack "
+        f"run; attacked one by one as a check: {count(500 * runs)} of GRR, at most "
+        f"{count(5 * runs)} of the others"
+    )
+
+
 def _study(
     number: str,
     names: tuple[str, ...],
@@ -143,6 +159,7 @@ def _study(
         f"audits of {words} on two cities",
         f"{SOURCE}, Figure {number}",
         run,
+        draws=_draws,
     )
     return study
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 __all__ = [
@@ -19,11 +20,15 @@ __all__ = [
     "Status",
     "Study",
     "StudyResult",
+    "agrees",
     "compare",
+    "count",
+    "in_words",
     "table_of",
 ]
 
-Status = Literal["match", "erratum", "differs", "stand-in"]
+Status = Literal["match", "erratum", "differs", "stand-in", "not published"]
+_EVALUATED = 1e-9  # relative: both sides are doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +110,22 @@ class Check:
         As printed in the source; None where it printed none.
     ours : float or str
         As computed here.
-    status : {"match", "erratum", "differs", "stand-in"}
-        They agree, or our own cross-check holds where none was printed; the source is
-        wrong (the note says why); they differ and the note says how; or ours comes
-        from a stand-in, not from the data of the source.
+    status : {"match", "erratum", "differs", "stand-in", "not published"}
+        They agree; the source is wrong (the note says why); they differ, or a
+        cross-check of our own fails, and the note says how; ours comes from a stand-in
+        or a part of the data of the source; or the source printed nothing and ours
+        stands alone.
     note : str
         Why.
+    erratum : str
+        Id of the misprint on the errata page, such as ``"RE1"``, where the status is
+        ``"erratum"``.
+
+    Raises
+    ------
+    ValueError
+        If a status other than ``"not published"`` or ``"differs"`` is given where
+        nothing was printed, or an erratum has no id.
     """
 
     quantity: str
@@ -118,14 +133,31 @@ class Check:
     ours: float | str
     status: Status
     note: str = ""
+    erratum: str = ""
+
+    def __post_init__(self) -> None:
+        allowed: tuple[Status, ...] = ("match", "erratum", "differs", "stand-in")
+        if self.published is None:
+            allowed = ("not published", "differs")
+        if self.status not in allowed:
+            raise ValueError(
+                f"status must be one of {', '.join(allowed)} for the published value "
+                f"{self.published!r}, got {self.status!r} for {self.quantity!r}."
+            )
+        if (self.status == "erratum") != bool(self.erratum):
+            raise ValueError(
+                "erratum must be the id of a misprint where the status is 'erratum', "
+                f"and only there, got {self.erratum!r} for {self.quantity!r}."
+            )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the five fields, infinite numbers as text."""
+        """Return the six fields, infinite numbers as text."""
         return {
             "quantity": self.quantity,
             "published": _plain(self.published),
             "ours": _plain(self.ours),
             "status": self.status,
+            "erratum": self.erratum or None,
             "note": self.note,
         }
 
@@ -148,6 +180,9 @@ class StudyResult:
         Published numbers beside ours.
     data : str
         Which data were used, in words.
+    drawn : str
+        What the source drew and what was drawn here, in words; empty where nothing is
+        simulated.
     """
 
     name: str
@@ -158,6 +193,7 @@ class StudyResult:
     rows: tuple[tuple[Any, ...], ...]
     checks: tuple[Check, ...]
     data: str = "none needed"
+    drawn: str = ""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -198,62 +234,138 @@ class Study:
         What it shows.
     source : str
         Where it is printed.
-    run : callable
+    compute : callable
         From :class:`Inputs` to :class:`StudyResult`.
     needs : tuple of str
         Names of the data sets it reads.
+    draws : callable, optional
+        From the repetitions asked for to what the source drew and what is drawn here;
+        none where nothing is simulated.
     """
 
     name: str
     title: str
     source: str
-    run: Callable[[Inputs], StudyResult]
+    compute: Callable[[Inputs], StudyResult]
     needs: tuple[str, ...] = ()
+    draws: Callable[[int], str] | None = None
+
+    def run(self, inputs: Inputs) -> StudyResult:
+        """Compute the study, and say in its result what was drawn."""
+        result = self.compute(inputs)
+        if self.draws is None:
+            return result
+        return replace(result, drawn=self.draws(inputs.runs))
 
 
 def compare(
     quantity: str,
-    published: float,
+    published: str | float,
     ours: float,
     *,
-    tolerance: float,
+    margin: float = 0.0,
     erratum: str = "",
+    why: str = "",
     stand_in: str = "",
     note: str = "",
 ) -> Check:
-    """Return the check of one number against the printed one.
+    """Return the check of one number against that of the source, by one rule.
 
     Parameters
     ----------
-    tolerance : float
-        Largest difference that is put down to rounding of the printed number.
+    quantity : str
+        What the number is.
+    published : str or float
+        A text is the number as printed, digit by digit: ours agrees if it rounds to
+        it. A number is a formula of the source, evaluated: ours agrees to a relative
+        1e-9.
+    ours : float
+        As computed here.
+    margin : float
+        What ours may be off by its own making, such as a limit taken at a finite
+        point; the note has to say so.
     erratum : str
-        Why the printed number is wrong, if it is; then the two must *differ*.
+        Id of the misprint if the source is wrong; it counts where the two differ.
+    why : str
+        Why the source is wrong, if it is.
     stand_in : str
-        What stands in for the data of the source, if something does.
+        What stands in for the data of the source, if something does. The check is a
+        stand-in then, whatever comes out.
     note : str
         Anything else to be said.
 
     Examples
     --------
-    >>> compare("factor", 1.853, 1.853448, tolerance=5e-4).status
+    >>> compare("factor", "1.853", 1.853448).status
     'match'
+    >>> compare("factor", "1.8530", 1.853448).status
+    'differs'
     """
-    close = math.isclose(published, ours, rel_tol=0, abs_tol=tolerance)
     status: Status
     if stand_in:
-        status, note = "stand-in", stand_in
-    elif erratum and not close:
-        status, note = "erratum", erratum
+        status, note = "stand-in", f"{stand_in}; {note}" if note else stand_in
+    elif agrees(published, ours, margin=margin):
+        status = "match"
+    elif erratum:
+        return Check(quantity, float(published), ours, "erratum", why or note, erratum)
     else:
-        status = "match" if close else "differs"
-    return Check(quantity, published, ours, status, note)
+        status = "differs"
+    return Check(quantity, float(published), ours, status, note)
+
+
+def agrees(published: str | float, ours: float, *, margin: float = 0.0) -> bool:
+    """Tell whether `ours` is the published number, as :func:`compare` decides it.
+
+    Examples
+    --------
+    >>> agrees("0.11", 0.0934), agrees("0.03", 0.0343), agrees("897", 898)
+    (False, True, False)
+    """
+    if isinstance(published, str):
+        exponent = Decimal(published).as_tuple().exponent
+        if not isinstance(exponent, int):
+            raise ValueError(f"published must be a finite number, got {published!r}.")
+        half = 0.5 * 10.0**exponent
+        slack = 1e-12 * abs(float(published))
+        return abs(float(published) - ours) <= half + margin + slack
+    return math.isclose(published, ours, rel_tol=_EVALUATED, abs_tol=1e-12 + margin)
+
+
+def in_words(
+    quantity: str, published: str, ours: float, *, within: tuple[float, float]
+) -> Check:
+    """Return the check of a number that the source gives in words only.
+
+    Parameters
+    ----------
+    within : tuple of float
+        What the words are read as, ends included; the note says so.
+
+    Examples
+    --------
+    >>> in_words("error", "around 10 %", 0.135, within=(0.05, 0.15)).note
+    'read as 0.05 to 0.15'
+    """
+    low, high = within
+    status: Status = "match" if low <= ours <= high else "differs"
+    return Check(quantity, published, ours, status, f"read as {low:g} to {high:g}")
 
 
 def _plain(value: float | str | None) -> float | str | None:
     if isinstance(value, float) and not math.isfinite(value):
         return "inf" if value > 0 else "-inf" if value < 0 else "nan"
     return value
+
+
+def count(number: int) -> str:
+    """Write a whole number with thin groups of three, as the figures' captions do.
+
+    Examples
+    --------
+    >>> count(1000000)
+    '1 000 000'
+    """
+    return f"{number:,}".replace(",", " ")
 
 
 def table_of(panels: Sequence[Panel]) -> tuple[tuple[str, ...], tuple[Any, ...]]:

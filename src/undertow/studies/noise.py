@@ -9,9 +9,16 @@ from typing import Literal
 import numpy as np
 
 from undertow.errors import AssumptionError
-from undertow.studies.base import Curve, Panel
+from undertow.studies.base import Curve, Panel, count
 
-__all__ = ["GRID", "Level", "error_panel", "level_or_nan", "percent_panel"]
+__all__ = [
+    "GRID",
+    "Level",
+    "error_panel",
+    "level_or_nan",
+    "percent_panel",
+    "releases_drawn",
+]
 
 GRID = (0.05, 0.1, *(float(b) for b in np.arange(0.25, 20.01, 0.25)))
 """Promises from 0.05 to 20."""
@@ -21,6 +28,11 @@ Level = Callable[[float], float]
 
 _BETA = 0.05
 _MARKED = 8
+
+
+def releases_drawn(runs: int) -> str:
+    """Say how many releases the source drew at a point, and how many are drawn here."""
+    return f"source: 1 000 releases a point; here: {count(runs)}"
 
 
 def level_or_nan(budget: Callable[[float], float]) -> Level:

@@ -29,6 +29,7 @@ from undertow.studies.base import (
     Status,
     Study,
     StudyResult,
+    count,
 )
 from undertow.studies.risk_theory import ADVANTAGE_LABEL, EPSILON_LABEL
 from undertow.studies.thesis_bounds import finished, stated
@@ -289,6 +290,7 @@ def _worst_case(uniform: _Case, empirical: _Case, skewed: _Case) -> Check:
         found if below else "otherwise",
         "differs" if not below else "erratum" if ours > theirs else "match",
         f"at ε = 16, η = 40 it has {theirs:.5f}, the uniform prior {ours:.5f}",
+        "RE32" if below and ours > theirs else "",
     )
 
 
@@ -309,6 +311,14 @@ def _best_case(uniform: _Case, empirical: _Case) -> Check:
         found if beyond else "otherwise",
         status if empirical.real else "stand-in",
         note if empirical.real else f"{note}; {_STAND_IN}",
+        "RE24" if empirical.real and status == "erratum" else "",
+    )
+
+
+def _draws(runs: int) -> str:
+    return (
+        "source: 1 000 outputs for each of 101 sums; here: "
+        f"{count(runs)} for each, each attacked by the optimal attack"
     )
 
 
@@ -318,5 +328,6 @@ FIGURE_5_6 = Study(
     "Guerra-Balboa (2026), Figure 5.6",
     _figure_5_6,
     ("adult-hours",),
+    draws=_draws,
 )
 RISK_LAPLACE = (FIGURE_5_6,)

@@ -14,7 +14,15 @@ from undertow.privacy.tradeoff import tradeoff_from_pmfs
 from undertow.privacy.tradeoff_base import PiecewiseLinearTradeOff
 from undertow.risk import AttackRisk
 from undertow.risk.estimate import AttackEstimate
-from undertow.studies.base import Check, Curve, Inputs, Panel, Status, compare
+from undertow.studies.base import (
+    Check,
+    Curve,
+    Inputs,
+    Panel,
+    Status,
+    compare,
+    count,
+)
 
 __all__ = [
     "EPSILONS",
@@ -31,6 +39,7 @@ __all__ = [
     "figure_curves",
     "nodes_of",
     "prior_check",
+    "reports_drawn",
     "response_curve",
     "response_figures",
 ]
@@ -72,10 +81,10 @@ class Place:
         Number of nodes and largest number of hops.
     radii, best_guess : tuple
         The η of Tables 6.4 and 6.5, and the printed κ⁺ of each.
-    collision, largest : float
-        κ of Table 6.3, and the largest share of Table 6.1.
-    tolerance : float
-        Of a printed share: what a sample of the trips, or cutting digits, may change.
+    collision, largest : str
+        κ of Table 6.3, and the largest share of Table 6.1, as printed.
+    sample : str
+        Which part of the trips behind the printed shares is public, if not all.
     """
 
     name: str
@@ -84,10 +93,10 @@ class Place:
     size: int
     diameter: int
     radii: tuple[int, ...]
-    best_guess: Values
-    collision: float
-    largest: float
-    tolerance: float
+    best_guess: tuple[str, ...]
+    collision: str
+    largest: str
+    sample: str = ""
 
 
 PLACES = (
@@ -98,10 +107,10 @@ PLACES = (
         3052,
         88,
         (0, 9, 26, 44, 70),
-        (0.10, 0.29, 0.84, 1.0, 1.0),
-        0.03,
-        0.11,
-        0.025,
+        ("0.10", "0.29", "0.84", "1", "1"),
+        "0.03",
+        "0.11",
+        "1 820 of the 1.71 million trips stand in for all",
     ),
     Place(
         "Beijing",
@@ -110,10 +119,9 @@ PLACES = (
         5356,
         92,
         (0, 9, 28, 46, 74),
-        (0.15, 0.34, 0.71, 0.99, 1.0),
-        0.05,
-        0.15,
-        0.01,
+        ("0.15", "0.34", "0.71", "0.99", "1"),
+        "0.05",
+        "0.15",
     ),
 )
 """Porto and Beijing."""
@@ -123,7 +131,12 @@ def city_words(inputs: Inputs, *, simulated: bool = True) -> str:
     """Say which networks were used."""
     cities = [v for v in inputs.data.values() if hasattr(v, "real")]
     real = all(city.real for city in cities)
-    words = "real road networks" if real else "grids of streets as stand-in cities"
+    words = (
+        "real road networks; visits of Porto from 1 820 of its 1.71 million trips, of "
+        "Beijing from 99 % of the reports"
+        if real
+        else "grids of streets as stand-in cities"
+    )
     return f"{words}; simulated reports" if simulated else words
 
 
@@ -136,6 +149,14 @@ def claim(quantity: str, holds: bool, note: str, *, real: bool = True) -> Check:
     return Check(quantity, "yes", answer, status, note)
 
 
+def reports_drawn(runs: int) -> str:
+    """Say how many reports the source attacked at a point, and how many are here."""
+    return (
+        "source: 1 000 targets, five reports each; here: "
+        f"{count(runs)} targets, five reports each"
+    )
+
+
 def nodes_of(place: Place) -> str:
     """Name a city and its size."""
     return f"{place.name}, {place.size} nodes"
@@ -143,23 +164,23 @@ def nodes_of(place: Place) -> str:
 
 def prior_check(
     quantity: str,
-    published: float,
+    published: str,
     ours: float,
     *,
+    place: Place,
     visits: str,
     real: bool,
-    tolerance: float = 0.005,
 ) -> Check:
     """Return the check of a number that depends on which reports a prior counts.
 
     Parameters
     ----------
+    place : Place
+        The city; where only a part of its trips is public, the check is a stand-in.
     visits : {"all", "inside"}
         The count of the source, or the honest one.
     real : bool
         Whether the city is real.
-    tolerance : float
-        Half a unit of the last digit by default.
     """
     off = (
         "the source puts every report on its nearest node, also those outside the area "
@@ -169,10 +190,12 @@ def prior_check(
         quantity,
         published,
         ours,
-        tolerance=tolerance,
-        erratum=off if visits == "inside" else "",
-        stand_in="" if real else "a grid of streets stands in for the city",
-        note="Porto: 1 820 of the 1.71 million trips; Beijing: 99 % of the reports",
+        erratum="AE35" if visits == "inside" else "",
+        why=off,
+        stand_in=place.sample if real else "a grid of streets stands in for the city",
+        note=(off if visits == "inside" else "")
+        if place.sample
+        else "from 99 % of the reports",
     )
 
 

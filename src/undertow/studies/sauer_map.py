@@ -77,9 +77,8 @@ def _rows(panel: Panel) -> list[tuple[Any, ...]]:
 def _nodes(place: Place, city: Any) -> Check:
     return compare(
         f"nodes, {place.name}",
-        place.size,
+        str(place.size),
         len(city),
-        tolerance=0,
         stand_in="" if city.real else "a grid of streets stands in for the city",
         note="printed in Table 5.2; the figure has no numbers",
     )
@@ -93,12 +92,17 @@ def _shares(place: Place, prior: Prior, *, visits: str, real: bool) -> list[Chec
             f"largest share, {where}",
             place.largest,
             top,
+            place=place,
             visits=visits,
             real=real,
-            tolerance=place.tolerance,
         ),
         prior_check(
-            f"κ, {where}", place.collision, prior.collision, visits=visits, real=real
+            f"κ, {where}",
+            place.collision,
+            prior.collision,
+            place=place,
+            visits=visits,
+            real=real,
         ),
     ]
 

@@ -59,9 +59,13 @@ def listed(prefix: str) -> list[str]:
     return re.findall(rf"^\| ({prefix}\d+) \|", page, re.M)
 
 
-@pytest.mark.parametrize(("prefix", "count"), [("CE", 28), ("LE", 21)])
-def test_the_errata_page_lists_each_id_once_and_in_order(prefix, count):
-    assert listed(prefix) == [f"{prefix}{k}" for k in range(1, count + 1)]
+# What LE7 named is true as printed; the page says so.
+@pytest.mark.parametrize(
+    ("prefix", "count", "unused"), [("CE", 29, set()), ("LE", 23, {7})]
+)
+def test_the_errata_page_lists_each_id_once_and_in_order(prefix, count, unused):
+    ids = [k for k in range(1, count + 1) if k not in unused]
+    assert listed(prefix) == [f"{prefix}{k}" for k in ids]
 
 
 @pytest.mark.parametrize("prefix", ["CE", "LE"])

@@ -43,6 +43,7 @@ from undertow.mechanisms import (
     laplace_accuracy,
     laplace_scale,
 )
+from undertow.studies.thesis_markov import PRINTED_CHAINS
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]
 METER_80 = [[0.818, 0.182], [0.371, 0.629]]
@@ -118,6 +119,16 @@ def test_CE26_theorem_6_3_calibrates_the_general_bound_not_the_dp_baseline():
     assert error_at(1.0, 100) == pytest.approx(299.573, abs=1e-3)  # the baseline drawn
 
 
+def test_CE29_the_error_on_electricity_has_no_limit_at_the_least_leakage():
+    # Mean error of Laplace noise 1/τ on a count c is 100/(τ c) per cent.
+    for name, least in (("70", 1.74), ("80", 4.16), ("90", 7.54)):
+        chain = MarkovChain(PRINTED_CHAINS[f"Electricity {name}"])
+        expected = 731 * float(chain.stationary()[1])
+        assert 1000 / expected == pytest.approx(least, abs=0.005)
+        for above in (1e-3, 1.0):  # the DP level that a promise leaves
+            assert 100 / (above * expected) > 0.1
+
+
 def test_CE28_an_answer_of_32_with_an_error_of_one_is_31_to_33():
     low, high = accuracy_interval(32, 1)
     assert (low, high) == (31.0, 33.0)
@@ -141,7 +152,7 @@ def test_LE4_the_denominator_of_equation_64_is_conditioned_on_the_other_secret()
     assert exact_leakage(law, mechanism).value == pytest.approx(3.0)
 
 
-def test_LE7_a_conditional_law_and_its_mean_are_two_statements():
+def test_a_conditional_law_and_its_mean_are_two_statements():
     model = Gaussian([[1.0, 0.5], [0.5, 2.0]], [1.0, -1.0])
     given = model.given({0: 3.0})
     mean = given.mean[0]

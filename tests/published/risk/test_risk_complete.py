@@ -53,9 +53,13 @@ def listed(prefix: str) -> list[str]:
     return re.findall(rf"^\| ({prefix}\d+) \|", page, re.M)
 
 
-@pytest.mark.parametrize(("prefix", "count"), [("RE", 31), ("AE", 32)])
-def test_the_errata_page_lists_each_id_once_and_in_order(prefix, count):
-    assert listed(prefix) == [f"{prefix}{k}" for k in range(1, count + 1)]
+# What RE28 named is true as printed; the page says so.
+@pytest.mark.parametrize(
+    ("prefix", "count", "unused"), [("RE", 32, {28}), ("AE", 38, set())]
+)
+def test_the_errata_page_lists_each_id_once_and_in_order(prefix, count, unused):
+    ids = [k for k in range(1, count + 1) if k not in unused]
+    assert listed(prefix) == [f"{prefix}{k}" for k in ids]
 
 
 @pytest.mark.parametrize("prefix", ["RE", "AE"])

@@ -357,7 +357,7 @@ def test_RE17_replacing_a_record_moves_a_clipped_sum_by_twice_the_norm():
     assert exact <= sgd_bound(sigma, steps, size=2, knowledge="any").value
 
 
-def test_RE28_the_capacity_is_at_most_total_variation_times_m_minus_one():
+def test_the_capacity_is_at_most_total_variation_times_m_minus_one():
     for m in (2, 3, 50):
         for loss in (Pure(0.3), Approx(2, "0.01"), Approx(0, "0.3")):
             e, d = math.exp(loss.epsilon), getattr(loss, "delta", 0.0)

@@ -25,7 +25,7 @@ def small(name="small", *, panels=True, fail=None) -> Study:
             raise fail
         curve = Curve("exact", (1.0, 2.0), (float(inputs.runs), float(inputs.seed) + 1))
         drawn = (Panel("ρ", (curve,), "x", "y"),) if panels else ()
-        checks = (Check("β", None, float("inf"), "match"),)
+        checks = (Check("β", None, float("inf"), "not published"),)
         rows = (("ä, b", inputs.runs, inputs.seed),)
         header = ("quantity", "runs", "seed")
         return StudyResult(name, "t", "s", drawn, header, rows, checks)
@@ -79,19 +79,20 @@ def test_a_study_writes_its_four_files(tmp_path):
         rows = list(csv.reader(file))
     assert rows[0] == ["panel", "curve", "kind", "x", "y"]
     assert len(rows) == 1 + 3 * 99
-    assert "match" in result.stdout
+    assert "checks: 2 match\n" in result.stdout
 
 
 def test_the_json_file_has_every_check_beside_the_published_number(tmp_path):
     invoke("reproduce", "figure-6.2", "--out", tmp_path)
     record = json.loads((tmp_path / "figure-6.2.json").read_text(encoding="utf-8"))
-    assert set(record) == {"study", "source", "data", "checks"}
+    assert set(record) == {"study", "source", "data", "drawn", "checks"}
     assert record["checks"][0]["ours"] == pytest.approx(3.083333, abs=1e-6)
     assert set(record["checks"][0]) == {
         "quantity",
         "published",
         "ours",
         "status",
+        "erratum",
         "note",
     }
 
@@ -100,7 +101,7 @@ def test_json_output_names_the_files_and_repeats_the_checks(only, tmp_path):
     only(small("a"), small("b", panels=False))
     result = invoke("reproduce", "a", "b", "--out", tmp_path, "--json")
     first, second = json.loads(result.stdout)["studies"]
-    assert set(first) == {"name", "source", "data", "files", "checks"}
+    assert set(first) == {"name", "source", "data", "drawn", "files", "checks"}
     assert [name.rsplit(".", 1)[1] for name in first["files"]] == list(KINDS)
     assert [name.rsplit(".", 1)[1] for name in second["files"]] == ["csv", "json"]
     assert first["checks"][0]["ours"] == "inf"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from undertow.studies import Check, Curve, Inputs, Panel, StudyResult
-from undertow.studies.base import compare, table_of
+from undertow.studies.base import agrees, compare, in_words, table_of
 from undertow.studies.thesis_bounds import FIGURE_6_1, finished, stated
 
 X = (1.0, 2.0)
@@ -49,9 +51,18 @@ def test_the_table_of_panels_has_a_row_for_each_point():
 
 
 def test_a_result_without_panels_tabulates_its_checks():
-    found = finished(FIGURE_6_1, [], [Check("size", 897.0, 898.0, "erratum", "why")])
-    assert found.header == ("quantity", "published", "ours", "status", "note")
-    assert found.rows == (("size", 897.0, 898.0, "erratum", "why"),)
+    found = finished(
+        FIGURE_6_1, [], [Check("size", 897.0, 898.0, "erratum", "why", "LE18")]
+    )
+    assert found.header == (
+        "quantity",
+        "published",
+        "ours",
+        "status",
+        "erratum",
+        "note",
+    )
+    assert found.rows == (("size", 897.0, 898.0, "erratum", "LE18", "why"),)
 
 
 def test_a_result_says_what_it_is_and_where_it_is_printed():
@@ -63,26 +74,70 @@ def test_a_result_says_what_it_is_and_where_it_is_printed():
 @pytest.mark.parametrize(
     ("published", "ours", "words", "status"),
     [
-        (1.853, 1.853448, {}, "match"),
-        (1.853, 1.8536, {}, "differs"),
-        (1.853, 1.8536, {"erratum": "misprint"}, "erratum"),
+        ("1.853", 1.853448, {}, "match"),
+        ("1.853", 1.8536, {}, "differs"),
+        ("1.8530", 1.853448, {}, "differs"),
+        ("0.11", 0.0934, {}, "differs"),
+        ("897", 898.0, {}, "differs"),
+        ("1e5", 104_999.0, {}, "match"),
+        ("1.853", 1.8536, {"erratum": "CE1", "why": "misprint"}, "erratum"),
         # A number that agrees is no erratum, whatever is said of it.
-        (1.853, 1.853448, {"erratum": "misprint"}, "match"),
-        (1.853, 1.853448, {"stand_in": "simulated"}, "stand-in"),
-        (1.853, 9.0, {"stand_in": "simulated"}, "stand-in"),
-        (1.853, math.nan, {}, "differs"),
+        ("1.853", 1.853448, {"erratum": "CE1", "why": "misprint"}, "match"),
+        ("1.853", 1.853448, {"stand_in": "simulated"}, "stand-in"),
+        ("1.853", 9.0, {"stand_in": "simulated"}, "stand-in"),
+        ("1.853", math.nan, {}, "differs"),
+        # A formula of the source, evaluated, has all digits.
+        (1.853, 1.853 * (1 + 1e-10), {}, "match"),
+        (1.853, 1.853 * (1 + 1e-8), {}, "differs"),
+        (2.0, 1.996, {"margin": 0.005}, "match"),
+        (2.0, 1.99, {"margin": 0.005}, "differs"),
     ],
 )
 def test_the_status_says_how_the_numbers_compare(published, ours, words, status):
-    found = compare("factor", published, ours, tolerance=5e-4, **words)
+    found = compare("factor", published, ours, **words)
     assert found.status == status
+    assert found.published == float(published)
+    assert found.erratum == ("CE1" if status == "erratum" else "")
     if status in ("erratum", "stand-in"):
         assert found.note in words.values()
 
 
+@given(st.decimals(-1000, 1000, places=4), st.integers(0, 4))
+def test_a_number_agrees_with_its_own_digits_and_with_no_others(value, places):
+    printed = f"{value:.{places}f}"
+    assert agrees(printed, float(value))
+    unit = 10.0**-places
+    assert not agrees(printed, float(printed) + 0.51 * unit)
+    assert not agrees(printed, float(printed) - 0.51 * unit)
+
+
 def test_a_note_stays_unless_an_erratum_replaces_it():
-    assert compare("x", 1.0, 1.0, tolerance=0, note="exact").note == "exact"
-    assert compare("x", 1.0, 2.0, tolerance=0, note="a", erratum="b").note == "b"
+    assert compare("x", 1.0, 1.0, note="exact").note == "exact"
+    assert compare("x", 1.0, 2.0, note="a", erratum="CE1", why="b").note == "b"
+    assert compare("x", "2", 2.0, note="a", stand_in="b").note == "b; a"
+
+
+@pytest.mark.parametrize(
+    ("published", "status", "erratum"),
+    [
+        (None, "match", ""),
+        (None, "erratum", "CE1"),
+        (None, "stand-in", ""),
+        (1.0, "not published", ""),
+        (1.0, "erratum", ""),
+        (1.0, "match", "CE1"),
+    ],
+)
+def test_what_was_never_printed_matches_nothing_and_errata_have_ids(
+    published, status, erratum
+):
+    with pytest.raises(ValueError, match=r"^(status|erratum) must be"):
+        Check("x", published, 1.0, status, "why", erratum)
+
+
+def test_words_for_a_number_say_what_they_are_read_as():
+    assert in_words("β", "nearly 10 %", 0.082, within=(0.075, 0.1)).status == "match"
+    assert in_words("β", "nearly 10 %", 0.2, within=(0.075, 0.1)).status == "differs"
 
 
 def test_a_statement_in_words_holds_or_not():
@@ -97,11 +152,12 @@ def test_a_statement_in_words_holds_or_not():
     [(math.inf, "inf"), (-math.inf, "-inf"), (math.nan, "nan"), (1.5, 1.5), ("a", "a")],
 )
 def test_a_check_has_no_infinite_number_in_its_record(value, plain):
-    assert Check("x", None, value, "match").to_dict() == {
+    assert Check("x", None, value, "not published").to_dict() == {
         "quantity": "x",
         "published": None,
         "ours": plain,
-        "status": "match",
+        "status": "not published",
+        "erratum": None,
         "note": "",
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ def test_figure_15_says_in_which_sense_the_ratio_matters_less():
     assert "the differences grow: 2.36, 3.89, 5.92" in found.note
 
 
-def test_trap_l13_kernel_densities_pass_the_leakage():
+def test_LE23_trap_l13_kernel_densities_pass_the_leakage():
     found = check("master-figure-15", "kernel density")
     assert found.status == "erratum"
     assert found.ours > 0.6
@@ -110,7 +111,18 @@ def test_figure_9_finds_the_bound_nearly_tight_for_small_correlations_only():
     assert check("master-figure-9", "tight for small").ours == "nearly"
     assert check("master-figure-9", "grows with n").status == "match"
     assert check("master-figure-9", "Gaussian bound is the smaller").status == "match"
-    assert check("master-figure-9", "general bound is the smaller").status == "erratum"
+
+
+def test_LE22_the_gap_falls_where_the_general_bound_is_the_smaller_one():
+    found = check("master-figure-9", "general bound is the smaller")
+    assert (found.status, found.erratum) == ("erratum", "LE22")
+    # The exact supremum, which needs no simulation, rises while the line stays at n.
+    for panel, n in zip(result("master-figure-9").panels, (3, 5, 7), strict=True):
+        supremum, line = curve(panel, "closed form"), curve(panel, "thesis")
+        beyond = [s for s, b in zip(supremum.y, line.y, strict=True) if b == n]
+        assert len(beyond) > 1
+        assert all(b >= a for a, b in pairwise(beyond))
+        assert beyond[-1] > beyond[0]
 
 
 def test_figure_10_is_above_figure_9():

@@ -128,7 +128,7 @@ def test_a_tie_of_thresholds_is_called_one():
     assert peaks["uniform prior"].ours == peaks["empirical prior"].ours == "yes"
 
 
-def test_trap_r06_the_worst_prior_is_not_always_the_pair_of_ends():
+def test_RE32_trap_r06_the_worst_prior_is_not_always_the_pair_of_ends():
     (check,) = (c for c in found().checks if c.quantity.startswith("the skewed prior"))
     assert (check.ours, check.status) == ("up to ε = 8", "erratum")
 

@@ -12,6 +12,8 @@ import pytest
 
 from undertow.cli.study_data import study_data
 from undertow.datasets import braced_grid, city_stand_in, walks_stand_in
+from undertow.privacy import Pure
+from undertow.risk.bounds import exact_guess_bound
 from undertow.studies import STUDIES, Inputs, Study, StudyResult
 
 AUDITS = "sauer-figure-10."
@@ -95,7 +97,7 @@ def test_bounds_lie_above_the_exact_advantage(study):
                 assert all(v <= b + 1e-9 for v, b in pairs), (panel.name, label)
 
 
-def test_theorems_4_and_6_cross_where_delta_is_positive():
+def test_AE33_theorems_4_and_6_cross_where_delta_is_positive():
     # Theorem 6 has no term in κ⁺ for δ > 0: at small ε the earlier bound is smaller.
     wrong = [q for q, s in statuses("sauer-figure-4.1").items() if s == "erratum"]
     assert "where black-box Theorem 6 is above Theorem 4, κ⁺ = 0.01" in wrong
@@ -130,7 +132,35 @@ def test_T_5_9_theorem_7_is_corollary_1_under_a_uniform_prior():
     assert curves["Theorem 7 (conjecture, upper)"].y == pytest.approx(
         ours["Corollary 1"].y, abs=1e-9
     )
-    assert set(statuses("sauer-figure-4.3").values()) == {"match"}
+    by_status = statuses("sauer-figure-4.3")
+    # Theorem 5 as printed lacks 2δ, which nine digits show.
+    wrong = {q for q, s in by_status.items() if s == "erratum"}
+    assert wrong == {"Theorem 5 at ε = 5", "Theorem 5 at ε = 10"}
+    assert set(by_status.values()) == {"match", "erratum"}
+
+
+def test_AE34_the_bound_for_exact_guesses_fails_within_a_hop():
+    # Two streets of two nodes, uniform prior: a mechanism that answers which street, by
+    # randomized response, and a guess that is right within one hop of the truth.
+    halves, epsilon = [0, 0, 1, 1], 1.0
+    truth = math.exp(epsilon) / (math.exp(epsilon) + 1)
+    law = np.array([[truth if h == a else 1 - truth for a in (0, 1)] for h in halves])
+    near = np.equal.outer(halves, halves)
+    gains = [
+        max(
+            float(law[:, answer] @ near[:, guess] / 4)
+            - float(law[:, answer].mean() * near[:, guess].mean())
+            for guess in range(4)
+        )
+        for answer in (0, 1)
+    ]
+    exact = exact_guess_bound(Pure(epsilon), [0.25] * 4).value
+    assert exact == pytest.approx(0.75 * math.expm1(1) / (math.e + 3), rel=1e-9)
+    assert sum(gains) == pytest.approx(math.tanh(0.5) / 2, rel=1e-12)
+    assert sum(gains) > exact
+    assert {s for q, s in statuses("sauer-table-5.4").items() if "η > 0" in q} == {
+        "erratum"
+    }
 
 
 def test_conjectures_are_dashed_and_say_so():
@@ -141,7 +171,7 @@ def test_conjectures_are_dashed_and_say_so():
             assert {c.kind for c in doubtful} == {"baseline"}
 
 
-def test_the_correlation_attack_reaches_the_same_share_of_its_bound_at_every_level():
+def test_AE37_the_correlation_attack_reaches_one_share_of_its_bound_everywhere():
     for panel in found("sauer-figure-6.6").panels:
         lines = {c.label: np.array(c.y) for c in panel.curves if c.kind != "measured"}
         share = lines["advantage"] / lines["Theorem 9"]
@@ -179,22 +209,35 @@ def test_the_seed_decides_the_markers(name):
 @pytest.mark.skipif(HERE is None, reason="UNDERTOW_DATA names no folder")
 class TestRealCities:
     @pytest.mark.parametrize("study", SAUER, ids=names)
-    def test_nothing_differs_and_nothing_stands_in(self, study):
-        by_status = statuses(study.name, real=True)
-        assert set(by_status.values()) <= {"match", "erratum"}
+    def test_only_porto_stands_in_and_only_two_shares_differ(self, study):
+        # Of the trips in Porto one in a thousand is public; two shares of Beijing, from
+        # 99 % of the reports, are off by a unit of the last digit.
+        for check in found(study.name, real=True).checks:
+            if check.status == "stand-in":
+                assert "1 820 of the 1.71 million trips" in check.note
+                assert "Porto" in check.quantity
+            elif check.status == "differs":
+                assert check.quantity in (
+                    "κ⁺ at η = 9, Beijing, all reports",
+                    "κ⁺ at η = 28, Beijing, all reports",
+                )
+                assert abs(check.ours - check.published) < 0.008
 
     def test_T_3_3_the_published_baselines_come_out_of_all_reports(self):
         for name in ("sauer-table-6.3", "sauer-table-6.4"):
             for quantity, status in statuses(name, real=True).items():
-                if "all reports" in quantity:
-                    assert status == "match", quantity
+                if "Beijing, all reports" in quantity:
+                    assert status in ("match", "differs"), quantity
+                elif "all reports" in quantity:
+                    assert status == "stand-in", quantity
 
-    def test_the_honest_prior_is_flatter_by_an_order_of_magnitude(self):
+    def test_AE35_the_honest_prior_is_flatter_by_an_order_of_magnitude(self):
         checks = {c.quantity: c for c in found("sauer-table-6.3", real=True).checks}
         for city, value in (("Porto", 0.00298112), ("Beijing", 0.00147851)):
             honest = checks[f"κ, {city}, reports inside"]
-            assert honest.status == "erratum"
+            assert honest.status == ("erratum" if city == "Beijing" else "stand-in")
             assert honest.ours == pytest.approx(value, abs=1e-7)
+            assert honest.ours < honest.published / 9
 
     def test_the_map_has_both_counts_and_the_border_is_where_reports_pile_up(self):
         result = found("sauer-figure-5.1", real=True)
@@ -211,9 +254,10 @@ class TestRealCities:
         )
         for city in ("Porto", "Beijing"):
             for quantity in ("κ", "largest share"):
-                assert checks[f"{quantity}, {city}, all reports"].status == "match"
+                here = "stand-in" if city == "Porto" else "match"
+                assert checks[f"{quantity}, {city}, all reports"].status == here
                 honest = checks[f"{quantity}, {city}, reports inside"]
-                assert honest.status == "erratum"
+                assert honest.status == ("erratum" if city == "Beijing" else "stand-in")
 
     def test_AE18_two_tables_print_two_values_for_the_largest_share(self):
         by_status = statuses("sauer-table-6.1", real=True)
@@ -221,12 +265,12 @@ class TestRealCities:
         assert by_status[quantity.format("Porto")] == "erratum"
         assert by_status[quantity.format("Beijing")] == "match"
 
-    def test_theorem_7_is_near_the_advantage_at_large_levels_only(self):
+    def test_AE36_theorem_7_is_near_the_advantage_at_large_levels_only(self):
         checks = statuses("sauer-figure-6.4", real=True)
         turned = [s for q, s in checks.items() if q.startswith("where Theorem 7")]
         assert turned == ["erratum", "erratum"]
 
-    def test_the_advantage_within_a_radius_rises_before_it_falls(self):
+    def test_AE38_the_advantage_within_a_radius_rises_before_it_falls(self):
         for name, peak in (("sauer-figure-6.10", 26), ("sauer-figure-6.11", 28)):
             lines = found(name, real=True).panels[1].curves
             last = {c.label: c.y[-1] for c in lines if c.kind == "theory"}
