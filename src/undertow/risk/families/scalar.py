@@ -45,6 +45,15 @@ Floats = NDArray[np.float64]
 
 # The level lies this share below what was solved for, for noise rounded otherwise.
 _GUARD = 1e-12
+_LAPLACE = (
+    "the noise is continuous, or drawn by LaplaceMechanism, whose fine lattice adds at "
+    "most 2**-24 to an advantage; noise in whole numbers on the same answers tells more"
+)
+_GAUSSIAN = (
+    "the noise is continuous, or drawn by GaussianMechanism, whose fine lattice adds "
+    "at most 2**-24 to an advantage and is priced in zCDP, not GDP; noise in whole "
+    "numbers on the same answers tells more"
+)
 _ROOT8 = math.sqrt(8.0)
 _ROOT2 = math.sqrt(2.0)
 # Rounding of a ratio of two tails.
@@ -101,6 +110,7 @@ class AdditiveFamily(Family):
         self.name, self.kind, self.parameter = name or kind, kind, parameter
         self.delta, self.records = delta, len(self.answers)
         self.rises = parameter == "epsilon"
+        self.caveats = (_LAPLACE if kind == "laplace" else _GAUSSIAN,)
         gaps = np.diff(np.sort(self.answers)) / self.sensitivity
         self._gaps, self._counts = np.unique(gaps[gaps > 0], return_counts=True)
         self._reach = reach / self.sensitivity
@@ -122,7 +132,12 @@ class AdditiveFamily(Family):
         return LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
 
     def loss(self, parameter: float) -> Loss:
-        """Return the guarantee for answers within the sensitivity of each other."""
+        """Return the guarantee for answers within the sensitivity of each other.
+
+        It is that of continuous noise, which is what the risks are computed for. What a
+        mechanism draws is noise on a lattice: see its `released_loss`, which for
+        Gaussian noise is in zCDP and never GDP.
+        """
         value = check_positive(parameter, self.parameter)
         ratio = Fraction(self.sensitivity) / Fraction(self.noise(value))
         if self._laplace:
