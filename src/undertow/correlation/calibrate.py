@@ -70,8 +70,9 @@ def calibrate(
     Section 6.5 of Guerra-Balboa (2026), over all methods instead of one. The noise
     scale is the sensitivity over the level, rounded up. The error is that of the
     noise that the accuracy names, in whole numbers for a count, with respect to the
-    (clipped) query; the bias of clipping is not in it. Some methods bound what Laplace noise on the query leaks,
-    and nothing else of the same level; ``covers`` says so and refuses the others.
+    (clipped) query; the bias of clipping is not in it. Some methods bound what Laplace
+    noise on the query leaks, and nothing else of the same level; ``covers`` says so and
+    refuses the others.
 
     Examples
     --------

@@ -159,7 +159,8 @@ class CoveredMechanisms(_Shown):
             if self.step is not None
             else "continuous, or rounded to a lattice at step/scale more leakage"
         )
-        return f"Laplace noise of scale {self.noise_scale:g} or more on the query, {lattice}"
+        noise = f"Laplace noise of scale {self.noise_scale:g} or more"
+        return f"{noise} on the query, {lattice}"
 
     def require(self, mechanism: Any) -> None:
         """Refuse a mechanism that the promise does not cover.

@@ -9,8 +9,8 @@ from typing import Any
 
 from undertow._validate import check_positive
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.finite.kernel import answer_step
 from undertow.correlation.explain import explain
+from undertow.correlation.finite.kernel import answer_step
 from undertow.correlation.leak import leakage
 from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, Query

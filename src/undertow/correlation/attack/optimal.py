@@ -174,9 +174,7 @@ def laplace_attack(
     for threshold in thresholds:
         where = positive_intervals(centres, p - threshold * q, scale=scale)
         alarms, hits = (
-            laplace_masses(
-                centres, weights, scale=scale, intervals=where, step=spacing
-            )
+            laplace_masses(centres, weights, scale=scale, intervals=where, step=spacing)
             for weights in (q, p)
         )
         points.add((alarms, hits))

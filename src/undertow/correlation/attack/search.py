@@ -242,7 +242,8 @@ def calibrate_advantage(
     asked = query if query is not None else LinearQuery()
     target = leakage_for_advantage(advantage)
     through = calibrate(model, target, query=asked)
-    assert through.covers is not None and isinstance(through.achieves, Leakage)
+    assert through.covers is not None
+    assert isinstance(through.achieves, Leakage)
     epsilon, scope = through.epsilon, through.achieves.scope
     if isinstance(model, JointTable):
         found, step = _exact_level(model, advantage, asked)

@@ -89,7 +89,9 @@ class FiniteFamily(Family):
         """
         if self._law is None:
             return None
-        ends = [(level, *self._risk_at(level, threat)) for level in (0.0, 1.0, math.inf)]
+        ends = [
+            (level, *self._risk_at(level, threat)) for level in (0.0, 1.0, math.inf)
+        ]
         waiting = [(ends[0], ends[1]), (ends[1], ends[2])]
         for _ in range(_HALVINGS):
             if not waiting:
