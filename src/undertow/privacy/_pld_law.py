@@ -17,6 +17,8 @@ __all__ = ["TiltedLaw", "smallest_epsilon"]
 
 _UNIT = 2.0**-53
 _UNDERFLOW = 1e-290
+# Deviations of a Gaussian loss at which its tail has no mass in floats.
+_FAR = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
     below = np.minimum(gap, 0.0)
     if mu == 0:
         return -np.exp(tilt * below) * np.expm1(below)
-    size = np.abs(gap)
+    # Far beyond the Gaussian loss its share is 0, and no square may leave the floats.
+    size = np.minimum(np.abs(gap), mu * _FAR)
     exponent = tilt * gap - gaussian_cumulant(mu, tilt)
     a = mu / 2 - size / mu
     capped = np.minimum(a, 7.0)  # beyond, delta exceeds 1 - 1e-11 and 1 is used
