@@ -306,6 +306,10 @@ def lattice_floats(steps: NDArray[Any], exponent: int) -> NDArray[np.float64]:
             "noisy values must be in the range of floats, got a multiple of "
             f"2**{exponent} beyond it; use a scale nearer to one."
         )
+    if steps.dtype == np.object_:  # counts past the floats, of multiples within them
+        unit = _power(exponent)
+        exact = [float(count * unit) for count in steps.ravel().tolist()]
+        return np.array(exact, dtype=np.float64).reshape(steps.shape)
     return np.asarray(np.ldexp(steps.astype(np.float64), exponent))
 
 
