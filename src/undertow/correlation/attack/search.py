@@ -190,6 +190,8 @@ class AdvantageCalibration:
         The mechanisms whose release the promise is about; it refuses the others.
     scope : Scope
         The pairs of secrets that the promise covers.
+    note : str
+        Why the advantage itself was not searched, or its search gave no higher level.
     """
 
     epsilon: float
@@ -199,6 +201,7 @@ class AdvantageCalibration:
     through_leakage: float
     covers: CoveredMechanisms
     scope: Scope = field(default_factory=Scope)
+    note: str = ""
 
 
 def calibrate_advantage(
@@ -209,8 +212,9 @@ def calibrate_advantage(
     Parameters
     ----------
     model : Model
-        How the records depend. A :class:`JointTable` is searched exactly; for other
-        models the leakage :math:`\ln\frac{1+A}{1-A}` is calibrated.
+        How the records depend. A :class:`JointTable` that is small enough is searched
+        exactly for a query that says its answers; otherwise the leakage
+        :math:`\ln\frac{1+A}{1-A}` is calibrated.
     advantage : float
         True-positive minus false-positive rate allowed, in (0, 1).
     query : Query, optional
@@ -244,24 +248,35 @@ def calibrate_advantage(
     through = calibrate(model, target, query=asked)
     assert through.covers is not None
     assert isinstance(through.achieves, Leakage)
-    epsilon, scope = through.epsilon, through.achieves.scope
+    note = "the best attack is worked out for a finite table only"
     if isinstance(model, JointTable):
-        found, step = _exact_level(model, advantage, asked)
-        if found > epsilon:
+        try:
+            level, step = _exact_level(model, advantage, asked)
+        except NotApplicable as refusal:
+            level, step, note = 0.0, None, str(refusal)
+        else:
+            note = "the search of the best attack gives no higher level"
+        if level > through.epsilon:
             sensitivity = asked.sensitivity(model)
-            scale = laplace_scale(sensitivity, found)
-            noise = CoveredMechanisms(found, scale, sensitivity, every=False, step=step)
+            scale = laplace_scale(sensitivity, level)
             return AdvantageCalibration(
-                found, scale, advantage, "exact", epsilon, noise, Scope.every_pair()
+                level,
+                scale,
+                advantage,
+                "exact",
+                through.epsilon,
+                CoveredMechanisms(level, scale, sensitivity, every=False, step=step),
+                Scope.every_pair(),
             )
     return AdvantageCalibration(
-        epsilon,
+        through.epsilon,
         through.noise_scale,
         advantage,
         "leakage",
-        epsilon,
+        through.epsilon,
         through.covers,
-        scope,
+        through.achieves.scope,
+        note,
     )
 
 

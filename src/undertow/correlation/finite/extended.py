@@ -21,6 +21,7 @@ from undertow.correlation.finite.kernel import FiniteKernel
 from undertow.errors import NotApplicable
 
 __all__ = [
+    "LARGEST_EXTENDED",
     "Index",
     "Peak",
     "every_attacker",
@@ -38,7 +39,7 @@ Index = tuple[slice, ...]
 
 # Entries of one chunk of the extended table, and of the table of one output.
 _CHUNK = 2**23
-_LARGEST = 2**25
+LARGEST_EXTENDED = 2**25
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +158,9 @@ def raise_by_rounding(value: float, rounding: float) -> float:
 def require_extended(joint: JointTable, *, outputs: int = 1) -> None:
     """Refuse tables whose extension does not fit the memory."""
     cells = math.prod(s + 1 for s in joint.shape) * outputs
-    if cells > _LARGEST:
+    if cells > LARGEST_EXTENDED:
         raise NotApplicable(
-            f"the exact engine needs an extended table of at most {_LARGEST} entries, "
+            f"the exact engine needs an extended table of at most {LARGEST_EXTENDED} entries, "
             f"got {cells} ({8 * cells / 2**30:.1f} GiB); use the general bound."
         )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_positive
 from undertow.correlation.adversary import Adversary, adversary_witness
 from undertow.correlation.finite.extended import (
+    LARGEST_EXTENDED,
     Peak,
     every_attacker,
     find_peak,
@@ -161,8 +162,8 @@ class LaplaceJointMethod(Method):
             math.prod(s + 1 for s in part.shape) * np.unique(answers).size
             for _, part, answers in _groups(model, query)
         )
-        if entries <= _CHEAP:
-            return None
+        if entries <= _CHEAP or entries > LARGEST_EXTENDED:
+            return None  # what cannot be done at all is refused for that
         return f"the exact Laplace engine would tabulate {entries} probabilities"
 
 
