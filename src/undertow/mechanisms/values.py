@@ -41,7 +41,7 @@ _MARGIN = Fraction(1, 10**50)
 _RELATIVE = Fraction(1, 10**70)
 
 # Sizes of noise whose law floats can hold, the stated ends included though rounded.
-_LEAST_SIZE, _LARGEST_SIZE = Fraction(9, 10**301), 11 * 10**299
+_LEAST_SIZE, _LARGEST_SIZE = Fraction(9, 10**301), 11 * 10**304
 
 
 def float_size(value: Exact, name: str) -> float:
@@ -57,11 +57,11 @@ def float_size(value: Exact, name: str) -> float:
     Raises
     ------
     ValueError
-        If it is below 1e-300 or above 1e300.
+        If it is below 1e-300 or above 1e305.
     """
     if not _LEAST_SIZE <= value <= _LARGEST_SIZE:
         raise ValueError(
-            f"{name} must be between 1e-300 and 1e300 for its law to be worked out in "
+            f"{name} must be between 1e-300 and 1e305 for its law to be worked out in "
             f"floats, got {format_up(value, 3)}; give the values in another unit."
         )
     return float(value)
