@@ -220,7 +220,7 @@ def test_the_mass_without_a_counterpart_is_never_called_infinite(counts, random)
     assert pair.delta(0) <= truth + 1e-8
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=8)
 @given(st.integers(-390, 4), st.integers(-390, 4), st.integers(0, 2), st.integers(0, 2))
 def test_losses_of_any_two_sizes_compose_without_leaving_the_floats(
     a, b, first, second

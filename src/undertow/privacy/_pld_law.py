@@ -156,9 +156,11 @@ def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
     gauss = (first - second + 256 * _UNIT * (first + second)) / 2
     gauss = np.where(a > 7.0, 1.0, gauss)
     inner = np.where(a > 7.0, 0.0, a * a / 2)
-    log_size = np.abs(exponent) + (mu / 2 + size / mu) ** 2 + size
-    value = gauss * np.exp(exponent + below - inner)
+    # The tail loses digits to its square; what is lost without a tail does not.
+    plain = 8 * _UNIT * (np.abs(exponent) + size)
+    square = 8 * _UNIT * (mu / 2 + size / mu) ** 2
+    value = gauss * np.exp(exponent + below - inner) * (1 + plain + square)
     # Above zero the second term vanishes, and its factor may pass the floats.
-    value -= np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)
-    value *= 1 + 8 * _UNIT * log_size
+    rest = np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)
+    value -= rest * (1 + plain)
     return value
