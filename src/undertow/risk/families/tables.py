@@ -22,9 +22,10 @@ __all__ = ["FiniteFamily", "exponential", "finite"]
 
 Floats = NDArray[np.float64]
 
-# Intervals of levels looked at before a bound for all levels is given up, and what
-# covers the rounding of probabilities.
-_HALVINGS, _ROUNDING = 600, 1e-12
+# Intervals of levels looked at before a bound for all levels is given up, by the cells
+# of the table, and what covers the rounding of probabilities.
+_FEWEST, _MOST, _CELLS = 100, 4000, 1 << 18
+_ROUNDING = 1e-12
 
 
 class FiniteFamily(Family):
@@ -93,7 +94,9 @@ class FiniteFamily(Family):
             (level, *self._risk_at(level, threat)) for level in (0.0, 1.0, math.inf)
         ]
         waiting = [(ends[0], ends[1]), (ends[1], ends[2])]
-        for _ in range(_HALVINGS):
+        if not np.ptp(ends[1][2], axis=0).any():  # one law for all records, everywhere
+            return ends[-1][1]
+        for _ in range(max(_FEWEST, min(_MOST, _CELLS // ends[1][2].size))):
             if not waiting:
                 return ends[-1][1]
             low, high = waiting.pop()
