@@ -88,6 +88,11 @@ class GaussianMechanism(AdditiveMechanism):
             `AbsoluteDifference` for one coordinate, else a norm.
         notion : {"gdp", "zcdp"}
             :math:`\mu = 1/\sigma` or :math:`\rho = 1/2\sigma^2` in :math:`\ell_2`.
+
+        Notes
+        -----
+        Both are about continuous noise. A drawn value has the second, for values on the
+        lattice, and never the first: see :meth:`released_loss`.
         """
         factor = norm_factor(metric, p=2, dimension=self.dimension)
         return _price(factor**2 / self.variance, notion)

@@ -67,13 +67,13 @@ class IntervalMechanism(Mechanism):
                 f"low and high must be multiples of the step {base.step}, "
                 f"got {low} and {high}."
             )
-        size = base.sigma if hasattr(base, "sigma") else base.scale
-        share = (ends[1] - ends[0]) / Fraction(size)
+        size = Fraction(getattr(base, "scale", 0) or getattr(base, "sigma", 0))
+        share = (ends[1] - ends[0]) / size
         if max(map(abs, ends)) > _LARGEST_END or not _LEAST <= share <= _WIDEST:
             raise ValueError(
                 "low and high must be below 1e140 and between 1e-15 and 1e100 noise "
                 f"sizes apart for their law to be worked out in floats, got {low} and "
-                f"{high}, with noise of size {format_up(Fraction(size), 3)}."
+                f"{high}, with noise of size {format_up(size, 3)}."
             )
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "low", ends[0])
