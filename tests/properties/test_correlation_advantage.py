@@ -179,6 +179,18 @@ def test_a_promise_about_noise_refuses_what_is_not_that_noise(other):
             found.covers.require(other)
 
 
+@pytest.mark.parametrize("change", [1.0, 0.1, 0.3, 7.7, 1e-5, 123456.789])
+@pytest.mark.parametrize("target", [1e-7, 0.01, 1.0, 3.3])
+def test_the_scale_named_for_releases_keeps_the_level_when_answers_are_rounded(
+    change, target
+):
+    found = calibrate(JointTable([0.5, 0.5]), target, query=AnyQuery(change))
+    scale = found.covers.released_scale
+    found.covers.require(LaplaceMechanism(scale))
+    share = 2.0**-22 / min(1.0, target)
+    assert found.noise_scale <= scale <= found.noise_scale * (1 + share)
+
+
 def test_a_promise_about_every_mechanism_refuses_a_higher_level():
     found = calibrate(JointTable(np.full((2, 2), 0.25)), 0.5, query=AnyQuery())
     assert found.covers.every
@@ -186,7 +198,7 @@ def test_a_promise_about_every_mechanism_refuses_a_higher_level():
     found.covers.require(DiscreteLaplaceMechanism(found.noise_scale))
     refused = (Pure("0.51"), RandomizedResponse(2, "0.51"), GaussianMechanism(9))
     for other in (*refused, DiscreteLaplaceMechanism("1.9")):
-        with pytest.raises(NotApplicable, match="mechanism must be 0.5-DP"):
+        with pytest.raises(NotApplicable, match=r"mechanism must be 0\.5-DP"):
             found.covers.require(other)
 
 

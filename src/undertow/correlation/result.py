@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from undertow._numeric import nudge_up
 from undertow.correlation.adversary import Adversary
 from undertow.correlation.scope import Scope
 from undertow.errors import NotApplicable
@@ -32,6 +33,8 @@ __all__ = [
     "LeakageEstimate",
 ]
 
+# Scales tried for what rounding adds; two or three are enough, if any is.
+_TRIES = 8
 _EVERY = "every epsilon-DP mechanism"
 
 
@@ -162,6 +165,31 @@ class CoveredMechanisms(_Shown):
         noise = f"Laplace noise of scale {self.noise_scale:g} or more"
         return f"{noise} on the query, {lattice}"
 
+    @property
+    def released_scale(self) -> float:
+        """A scale whose released values keep the level, hardly larger than needed.
+
+        Infinite where the level is so small that one step of the lattice costs more. It
+        is above `noise_scale` where rounding moves two answers further apart than
+        the sensitivity.
+
+        Examples
+        --------
+        >>> covered = CoveredMechanisms(0.2, 0.5, 0.1, every=True)
+        >>> covered.released_scale > 0.5
+        True
+        """
+        scale, level = self.noise_scale, exact(self.epsilon)
+        for _ in range(_TRIES):
+            paid = _pure_level(LaplaceMechanism(scale), self.sensitivity)
+            if paid <= level:
+                return scale
+            # A larger scale may have a larger step.
+            scale = max(round_up(exact(scale) * paid / level), nudge_up(scale))
+            if scale == math.inf:
+                break
+        return math.inf
+
     def require(self, mechanism: Any) -> None:
         """Refuse a mechanism that the promise does not cover.
 
@@ -195,10 +223,14 @@ class CoveredMechanisms(_Shown):
         level = _pure_level(mechanism, self.sensitivity)
         if level is None or level > exact(self.epsilon):
             got = "no pure loss" if level is None else f"{round_up(level):.6g}"
+            scale = self.released_scale
+            noise = "DiscreteLaplaceMechanism"
+            if scale < math.inf:
+                noise = f"LaplaceMechanism({scale!r})"
             raise NotApplicable(
                 f"mechanism must be {self.epsilon:g}-DP for the promise to hold, got "
-                f"{got} for {type(mechanism).__name__}; use noise of scale "
-                f"{self.noise_scale:g} or give the Pure loss of the mechanism."
+                f"{got} for {type(mechanism).__name__}; use {noise}, or give the Pure "
+                "loss of the mechanism."
             )
 
     def _require_noise(self, mechanism: Any) -> None:

@@ -160,8 +160,9 @@ def require_extended(joint: JointTable, *, outputs: int = 1) -> None:
     cells = math.prod(s + 1 for s in joint.shape) * outputs
     if cells > LARGEST_EXTENDED:
         raise NotApplicable(
-            f"the exact engine needs an extended table of at most {LARGEST_EXTENDED} entries, "
-            f"got {cells} ({8 * cells / 2**30:.1f} GiB); use the general bound."
+            "the exact engine needs an extended table of at most "
+            f"{LARGEST_EXTENDED} entries, got {cells} ({8 * cells / 2**30:.1f} GiB); "
+            "use the general bound."
         )
 
 
