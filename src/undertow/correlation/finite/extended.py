@@ -21,12 +21,12 @@ from undertow.correlation.finite.kernel import FiniteKernel
 from undertow.errors import NotApplicable
 
 __all__ = [
-    "LARGEST_EXTENDED",
     "Index",
     "Peak",
     "every_attacker",
     "extend",
     "find_peak",
+    "fits_extended",
     "known_states",
     "log_ratios",
     "raise_by_rounding",
@@ -39,7 +39,7 @@ Index = tuple[slice, ...]
 
 # Entries of one chunk of the extended table, and of the table of one output.
 _CHUNK = 2**23
-LARGEST_EXTENDED = 2**25
+_LARGEST = 2**25
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +155,18 @@ def raise_by_rounding(value: float, rounding: float) -> float:
     return nudge_up(value + rounding)
 
 
+def fits_extended(entries: int) -> bool:
+    """Return whether an extended table of so many entries fits the memory."""
+    return entries <= _LARGEST
+
+
 def require_extended(joint: JointTable, *, outputs: int = 1) -> None:
     """Refuse tables whose extension does not fit the memory."""
     cells = math.prod(s + 1 for s in joint.shape) * outputs
-    if cells > LARGEST_EXTENDED:
+    if not fits_extended(cells):
         raise NotApplicable(
             "the exact engine needs an extended table of at most "
-            f"{LARGEST_EXTENDED} entries, got {cells} ({8 * cells / 2**30:.1f} GiB); "
+            f"{_LARGEST} entries, got {cells} ({8 * cells / 2**30:.1f} GiB); "
             "use the general bound."
         )
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from undertow._validate import check_positive
 from undertow.correlation.adversary import Adversary, adversary_witness
 from undertow.correlation.finite.extended import (
-    LARGEST_EXTENDED,
     Peak,
     every_attacker,
     find_peak,
+    fits_extended,
     known_states,
     raise_by_rounding,
     require_extended,
@@ -162,7 +162,7 @@ class LaplaceJointMethod(Method):
             math.prod(s + 1 for s in part.shape) * np.unique(answers).size
             for _, part, answers in _groups(model, query)
         )
-        if entries <= _CHEAP or entries > LARGEST_EXTENDED:
+        if entries <= _CHEAP or not fits_extended(entries):
             return None  # what cannot be done at all is refused for that
         return f"the exact Laplace engine would tabulate {entries} probabilities"
 
