@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -188,3 +190,53 @@ def test_repeated_responses_never_fall_below_the_binomial(epsilon, n, fraction):
     got = PLD.from_pure(epsilon).self_compose(n).delta(at)
     assert got >= truth * (1 - 1e-11)
     assert got == pytest.approx(truth, rel=1e-6, abs=1e-290)
+
+
+def test_a_pair_whose_loss_is_all_in_impossible_outputs_costs_no_epsilon():
+    pair = PrivacyLossDistribution.from_pmfs([0.5, 0.5, 0], [0.5, 0.25, 0.25])
+    assert pair.epsilon(0.25) <= 1e-9
+    assert pair.delta(0) == pytest.approx(0.25, abs=1e-9)
+    assert pair.epsilon(0.2499) == math.inf
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=6), st.randoms())
+def test_the_mass_without_a_counterpart_is_never_called_infinite(counts, random):
+    shuffled = counts[:]
+    random.shuffle(shuffled)
+    total = sum(counts)
+    if total == 0:
+        return
+    p, q = (np.array(each) / total for each in (counts, shuffled))
+    pair = PrivacyLossDistribution.from_pmfs(p, q)
+    # Both sums of floats, of what the other law lacks.
+    alone = max(
+        sum((Fraction(x) for x, y in zip(a, b, strict=True) if y == 0), Fraction(0))
+        / sum(Fraction(x) for x in a)
+        for a, b in ((p.tolist(), q.tolist()), (q.tolist(), p.tolist()))
+    )
+    assert pair.epsilon(alone) < math.inf
+    truth = max(0.0, float(np.maximum(p - q, 0).sum()))
+    assert pair.delta(0) >= truth * (1 - 1e-12)
+    assert pair.delta(0) <= truth + 1e-8
+
+
+@settings(deadline=None, max_examples=8)
+@given(st.integers(-390, 4), st.integers(-390, 4), st.integers(0, 2), st.integers(0, 2))
+def test_losses_of_any_two_sizes_compose_without_leaving_the_floats(
+    a, b, first, second
+):
+    kinds = ("from_pure", "from_laplace", "from_gaussian")
+    build = PrivacyLossDistribution
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parts = [
+            getattr(build, kinds[kind])(f"1e{power}")
+            for kind, power in ((first, a), (second, b))
+        ]
+        whole = compose_distributions(parts)
+        for epsilon in (0, "1e-390", 1, 30):
+            delta = whole.delta(epsilon)
+            assert 0 <= delta <= 1
+            assert delta >= max(part.delta(epsilon) for part in parts) * (1 - 1e-2)
+        apart = sum(part.epsilon(0.05) for part in parts)
+        assert whole.epsilon("0.1") <= 1.1 * apart + 1e-3

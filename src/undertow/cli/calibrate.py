@@ -181,6 +181,7 @@ def calibration_record(found: LeakageCalibration) -> dict[str, Any]:
     return {
         "dp_epsilon": found.epsilon,
         "noise_scale": to_plain(found.noise_scale),
+        "mechanisms": None if found.covers is None else found.covers.summary,
         "method": found.method,
         "leakage": to_plain(found.achieves.value),
         "accuracy": None if found.accuracy is None else found.accuracy.to_dict(),

@@ -122,8 +122,8 @@ def print_calibration(
     else:
         _line(
             console,
-            f"any {_SYMBOLS[found.parameter]} for {called} keeps the advantage "
-            f"within {found.target:g}: {found.method}",
+            f"any {_SYMBOLS[found.parameter]}{_tried(found.value)} for {called} keeps "
+            f"the advantage within {found.target:g}: {found.method}",
         )
     rows = [("advantage there", shown_up(found.achieves.value, _RISK))]
     rows += [(name, str(x)) for name, x in (found.structure or {}).items()]
@@ -224,7 +224,15 @@ def _level(level: dict[str, Any], structure: dict[str, int] | None = None) -> st
 
 
 def _any(row: Row) -> str:
-    return "any σ" if "sigma" in row.level else "any ε"
+    if "sigma" in row.level:
+        return "any σ"
+    return f"any ε{_tried(row.level['epsilon'])}"
+
+
+def _tried(value: object) -> str:
+    """Name the largest level tried, where nothing is known beyond."""
+    known = not isinstance(value, float) or value in (0.0, math.inf)
+    return "" if known else f" up to {value:g}"
 
 
 def _limit(row: Row) -> str:

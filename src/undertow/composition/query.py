@@ -31,7 +31,10 @@ def count_release(name: str, mechanism: Mechanism, *, cells: Hashable) -> Releas
     -----
     Noise on a number is private in the distance between numbers, so the claim is made
     there: a replacement inside the cells costs nothing, a move across their border one
-    step. That is the exact loss of the pair, at every granularity.
+    step. That is the exact loss of the pair, at every granularity. It is the loss of
+    the mechanism as described: for a :class:`~undertow.mechanisms.GaussianMechanism`,
+    of continuous noise, in GDP. What is drawn is priced by giving its ``released``
+    mechanism, in zCDP.
 
     Examples
     --------

@@ -139,6 +139,7 @@ from undertow.correlation.query import (
 )
 from undertow.correlation.result import (
     Accuracy,
+    CoveredMechanisms,
     Leakage,
     LeakageCalibration,
     LeakageEstimate,
@@ -175,6 +176,7 @@ __all__ = [
     "Conditional",
     "CorrelatedAccountant",
     "CountQuery",
+    "CoveredMechanisms",
     "Gaussian",
     "GaussianFit",
     "Genotype",

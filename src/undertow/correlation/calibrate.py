@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from undertow._validate import check_positive, check_probability
+from undertow.correlation.finite.kernel import answer_step
 from undertow.correlation.floor import model_floor
 from undertow.correlation.leak import choose_methods, leakage, require_cheap
 from undertow.correlation.method import Method
 from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, Query
-from undertow.correlation.result import Accuracy, LeakageCalibration
+from undertow.correlation.result import (
+    Accuracy,
+    CoveredMechanisms,
+    LeakageCalibration,
+)
 from undertow.errors import (
     AssumptionError,
     InfeasibleTarget,
     ModelError,
     NotApplicable,
 )
-from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
+from undertow.mechanisms.accuracy import laplace_scale
 from undertow.privacy.result import Alternative
 
 __all__ = ["calibrate"]
@@ -63,8 +68,11 @@ def calibrate(
     Notes
     -----
     Section 6.5 of Guerra-Balboa (2026), over all methods instead of one. The noise
-    scale is the sensitivity over the level, rounded up. The error is that of Laplace
-    noise with respect to the (clipped) query; the bias of clipping is not in it.
+    scale is the sensitivity over the level, rounded up. The error is that of the
+    noise that the accuracy names, in whole numbers for a count, with respect to the
+    (clipped) query; the bias of clipping is not in it. Some methods bound what Laplace
+    noise on the query leaks, and nothing else of the same level; ``covers`` says so and
+    refuses the others.
 
     Examples
     --------
@@ -72,6 +80,8 @@ def calibrate(
     >>> found = calibrate(Blocks.of_size(5, groups=2000), 1.0)
     >>> found.epsilon, found.noise_scale, round(found.accuracy.alpha, 6)
     (0.2, 5.0, 14.978661)
+    >>> found.covers.summary
+    'every mechanism that is 0.2-DP'
     """
     target = check_positive(target, "target")
     beta = check_probability(beta, "beta")
@@ -91,7 +101,7 @@ def calibrate(
         )
     achieved = leakage(model, epsilon, query=asked, method=chosen.name)
     assert achieved.value <= target, (chosen.name, epsilon, achieved.value)
-    scale = laplace_scale(sensitivity, epsilon)
+    scale, step = laplace_scale(sensitivity, epsilon), answer_step(model, asked)
     rivals = [
         Alternative(other.name, _needs(sensitivity, level), level)
         for level, other in found
@@ -106,8 +116,15 @@ def calibrate(
         target=target,
         noise_scale=scale,
         sensitivity=sensitivity,
-        accuracy=_accuracy(scale, beta),
+        accuracy=Accuracy.of_laplace(scale, beta, step=step),
         floor=model_floor(model, target, query=asked, beta=beta),
+        covers=CoveredMechanisms(
+            epsilon,
+            scale,
+            sensitivity,
+            every=achieved.is_for_every_mechanism,
+            step=step,
+        ),
     )
 
 
@@ -141,7 +158,3 @@ def _needs(sensitivity: float, level: float) -> str:
     if level <= 0:
         return "would need infinite noise"
     return f"would need noise scale {sensitivity / level:.6g}"
-
-
-def _accuracy(scale: float, beta: float) -> Accuracy:
-    return Accuracy(alpha=laplace_accuracy(scale, beta), beta=beta, mae=scale)

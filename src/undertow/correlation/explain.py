@@ -89,7 +89,15 @@ def _error(calibration: LeakageCalibration) -> str:
         f"{100 * (1 - accuracy.beta):g} % of errors are below {_up(accuracy.alpha)} "
         f"(Laplace noise of scale {_up(calibration.noise_scale)}, "
         f"{_up(calibration.cost)} times that for independent records)."
+        f"{_covered(calibration)}"
     )
+
+
+def _covered(calibration: LeakageCalibration) -> str:
+    """Say what noise the promise is about, where it is not about every mechanism."""
+    if calibration.covers is None or calibration.covers.every:
+        return ""
+    return f" The promise is about {calibration.covers.summary}, and no other noise."
 
 
 def _group_scaling(calibration: LeakageCalibration) -> str:

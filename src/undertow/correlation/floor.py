@@ -205,9 +205,10 @@ class AccuracyGap:
     beta : float
         Failure probability of all the errors here.
     dp_alpha : float
-        Error of Laplace noise for independent records.
+        Error of continuous Laplace noise for independent records.
     bdp_alpha : float
-        Error of Laplace noise at the level of the general bound: m times the former.
+        The same at the level of the general bound: m times the former. Noise on a
+        lattice errs by at most one step more.
     floor : float, optional
         Error that every mechanism passes; None where nothing is claimed.
     """

@@ -289,8 +289,10 @@ def _components(size: int, pairs: NDArray[np.intp]) -> NDArray[np.intp]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    ones = np.ones(len(pairs), dtype=np.int8)
-    graph = coo_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    # An edge given twice is one edge: counts would be added, and could wrap to none.
+    first, second = np.unique(np.sort(pairs, axis=1), axis=0).T
+    ones = np.ones(len(first))
+    graph = coo_array((ones, (first, second)), shape=(size, size))
     found = connected_components(graph.tocsr(), directed=False)[1]
     return np.asarray(found, dtype=np.intp)
 

@@ -10,12 +10,18 @@ from typing import Any
 from undertow._validate import check_positive
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.explain import explain
+from undertow.correlation.finite.kernel import answer_step
 from undertow.correlation.leak import leakage
 from undertow.correlation.model import Model
-from undertow.correlation.query import Query
-from undertow.correlation.result import Accuracy, Leakage, LeakageCalibration
+from undertow.correlation.query import AnyQuery, Query
+from undertow.correlation.result import (
+    Accuracy,
+    CoveredMechanisms,
+    Leakage,
+    LeakageCalibration,
+)
 from undertow.errors import AssumptionError
-from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
+from undertow.mechanisms.accuracy import laplace_scale
 from undertow.privacy.result import Alternative
 
 __all__ = ["WhatIf", "calibrate_over", "explain", "what_if"]
@@ -82,14 +88,25 @@ def calibrate_over(
     sensitivity = max(found.sensitivity for found in each.values())
     floors = [found.floor for found in each.values() if found.floor is not None]
     scale = laplace_scale(sensitivity, worst.epsilon)
+    asked = query if query is not None else AnyQuery()
+    steps = [answer_step(model, asked) for model in listed.values()]
+    lattices = [step for step in steps if step is not None]
+    achieved = _largest(listed, worst.epsilon, query=query, method=method)
     return replace(
         worst,
-        achieves=_largest(listed, worst.epsilon, query=query, method=method),
+        achieves=achieved,
         alternatives=(*_needs(each, label), *worst.alternatives),
         noise_scale=scale,
         sensitivity=sensitivity,
-        accuracy=_accuracy(scale, beta),
+        accuracy=Accuracy.of_laplace(scale, beta, step=max(lattices, default=None)),
         floor=max(floors, default=None),
+        covers=CoveredMechanisms(
+            worst.epsilon,
+            scale,
+            sensitivity,
+            every=achieved.is_for_every_mechanism,
+            step=min(lattices, default=None),
+        ),
     )
 
 
@@ -215,10 +232,6 @@ def _needs(each: Mapping[str, LeakageCalibration], label: str) -> list[Alternati
         for name, found in each.items()
         if name != label
     ]
-
-
-def _accuracy(scale: float, beta: float) -> Accuracy:
-    return Accuracy(alpha=laplace_accuracy(scale, beta), beta=beta, mae=scale)
 
 
 def _row(

@@ -16,7 +16,7 @@ from scipy.special import erfc, erfinv, ndtri
 from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_choice
 from undertow.mechanisms.noise.draw import read_positive
-from undertow.mechanisms.values import read_dimension
+from undertow.mechanisms.values import float_size, read_dimension
 from undertow.privacy.exact import Number, exact, round_up
 
 __all__ = [
@@ -33,6 +33,9 @@ __all__ = [
 _MARGIN = 1e-14
 _METHODS = ("exact", "tail")
 _LARGE = 10**300
+_SMALLEST_SHARE = Fraction(1, 10**300)
+# Errors in noise sizes beyond which no tail has mass in floats.
+_FARTHEST = 10**9
 
 
 def laplace_scale(sensitivity: Number, epsilon: Number) -> float:
@@ -56,7 +59,13 @@ def laplace_scale(sensitivity: Number, epsilon: Number) -> float:
     4.0
     """
     delta = read_positive(sensitivity, "sensitivity")
-    return round_up(delta / read_positive(epsilon, "epsilon"))
+    scale = round_up(delta / read_positive(epsilon, "epsilon"))
+    if scale == math.inf:
+        raise ValueError(
+            "sensitivity over epsilon must be in the range of floats, got "
+            f"{sensitivity} over {epsilon}; give the values in a larger unit."
+        )
+    return scale
 
 
 def laplace_accuracy(scale: Number, beta: Number, *, k: int = 1) -> float:
@@ -84,7 +93,7 @@ def laplace_accuracy(scale: Number, beta: Number, *, k: int = 1) -> float:
     2.995732273554
     """
     b, share = read_positive(scale, "scale"), _share(beta, k)
-    return inflate(float(b) * log_ratio(1 / share), _MARGIN)
+    return inflate(float_size(b, "scale") * log_ratio(1 / share), _MARGIN)
 
 
 def laplace_confidence(scale: Number, alpha: Number, *, k: int = 1) -> float:
@@ -109,7 +118,7 @@ def laplace_confidence(scale: Number, alpha: Number, *, k: int = 1) -> float:
     0.135335
     """
     b, error = read_positive(scale, "scale"), exact(alpha, "alpha")
-    exponent = float(error / b)
+    exponent = float(min(error / b, _FARTHEST))
     return _capped(read_dimension(k) * math.exp(-exponent), exponent)
 
 
@@ -143,7 +152,7 @@ def gaussian_accuracy(
     >>> round(gaussian_accuracy(1, 0.05, method="tail"), 12)
     2.716203031481
     """
-    s, share = float(read_positive(sigma, "sigma")), _share(beta, k)
+    s, share = float_size(read_positive(sigma, "sigma"), "sigma"), _share(beta, k)
     if check_choice(method, "method", choices=_METHODS) == "tail":
         return inflate(s * math.sqrt(2 * log_ratio(2 / share)), _MARGIN)
     return inflate(s * _normal_quantile(share), _MARGIN)
@@ -175,7 +184,7 @@ def gaussian_confidence(
     0.05
     """
     s, count = read_positive(sigma, "sigma"), read_dimension(k)
-    ratio = float(exact(alpha, "alpha") / s)
+    ratio = float(min(exact(alpha, "alpha") / s, _FARTHEST))
     exponent = ratio * ratio / 2
     if check_choice(method, "method", choices=_METHODS) == "tail":
         return _capped(2 * count * math.exp(-exponent), exponent)
@@ -217,6 +226,8 @@ def _normal_quantile(share: Fraction) -> float:
     """Return z with a two-sided normal tail of `share`."""
     if share > Fraction(1, 2):  # the complement keeps its digits
         return math.sqrt(2) * float(erfinv(float(1 - share)))
+    if share < _SMALLEST_SHARE:  # the tail bound, which is sharp there
+        return math.sqrt(2 * log_ratio(2 / share))
     return -float(ndtri(float(share) / 2))
 
 

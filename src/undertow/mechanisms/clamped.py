@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx
 
-from undertow._numeric import inflate
+from undertow._numeric import exp_up, inflate
 from undertow.errors import UnboundedSensitivityError
 from undertow.mechanisms.base import AdditiveMechanism
 from undertow.mechanisms.discrete import (
@@ -29,6 +29,9 @@ from undertow.privacy.loss import Loss, Pure
 from undertow.spaces.base import Metric
 
 __all__ = ["ClampedMechanism"]
+
+# Width in sigmas from which the tails are bounded and not compared.
+_FAR = 10**6
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -87,7 +90,7 @@ class ClampedMechanism(IntervalMechanism):
         factor = norm_factor(metric, p=1, dimension=1)
         if isinstance(self.base, LaplaceMechanism | DiscreteLaplaceMechanism):
             return Pure(factor / self.base.scale)
-        return Pure(factor * Fraction(_hazard_up(self.base, float(self.width))))
+        return Pure(factor * _hazard_up(self.base, self.width))
 
     def pair_loss(self, first: Number, second: Number) -> Pure:
         """Return the largest absolute log ratio over outputs, rounded up."""
@@ -149,15 +152,31 @@ class ClampedMechanism(IntervalMechanism):
         return int(sides) * max(math.exp(float(tail)), math.nextafter(0.0, 1.0))
 
 
-def _hazard_up(base: AdditiveMechanism, width: float) -> float:
-    """Return the steepest log tail of Gaussian noise up to `width`, per unit."""
+def _hazard_up(base: AdditiveMechanism, width: Fraction) -> Fraction:
+    """Return the steepest log tail of Gaussian noise up to `width`, per unit.
+
+    Notes
+    -----
+    The hazard of the normal law is below x + 1/x, and a tail of the discrete law is at
+    least its first term; both bounds are sharp far out, where the tails themselves are
+    too small to be compared.
+    """
     if isinstance(base, GaussianMechanism):
-        ratio = width / base.sigma
+        bound = width / base.variance + 1 / width
+        if width**2 > _FAR**2 * base.variance:
+            return bound
+        ratio = float(width) / base.sigma
         hazard = math.sqrt(2 / math.pi) / float(erfcx(ratio / math.sqrt(2)))
-        return inflate(hazard / base.sigma, MARGIN)
+        return min(bound, Fraction(inflate(hazard / base.sigma, MARGIN)))
     assert isinstance(base, DiscreteGaussianMechanism)
+    # The log of 1 + exp(y), y = (2 n - 1) / 2 sigma^2 for n steps, is below y + exp(-y)
+    y = (2 * width / base.step - 1) * base.step**2 / (2 * base.variance)
+    bound = (y + Fraction(exp_up(-y))) / base.step
+    if width**2 > _FAR**2 * base.variance:
+        return bound
     step = float(base.step)
-    mass = float(base.noise_log_density(np.asarray(width - step)))
-    tail = float(base.noise_log_cdf(np.asarray(-width)))
+    mass = float(base.noise_log_density(np.asarray(float(width) - step)))
+    tail = float(base.noise_log_cdf(np.asarray(-float(width))))
     # P[Z >= n - 1] = P[Z >= n] + P[Z = n - 1]
-    return inflate(math.log1p(math.exp(mass - tail)) / step, MARGIN * (1 - tail))
+    rise = inflate(float(np.logaddexp(0.0, mass - tail)) / step, MARGIN * (1 - tail))
+    return min(bound, Fraction(rise))

@@ -26,7 +26,7 @@ from undertow.mechanisms.lattice_mechanism import LatticeMechanism, read_exponen
 from undertow.mechanisms.noise.draw import read_positive
 from undertow.mechanisms.noise.lattice import LatticeGaussian, LatticeLaplace
 from undertow.mechanisms.norm import norm_factor
-from undertow.mechanisms.values import read_dimension
+from undertow.mechanisms.values import float_size, read_dimension, sqrt_nearest
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import ZCDP, Approx, Pure
 from undertow.spaces.base import Metric
@@ -85,12 +85,15 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
         return LatticeLaplace(self.exponent, 1, self.scale / self.step)
 
     def _log_mass(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        rate = float(self.step / self.scale)
+        rate = self._rate()
         return np.asarray(math.log(math.tanh(rate / 2)) - rate * np.abs(steps))
 
     def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        rate = float(self.step / self.scale)
+        rate = self._rate()
         return np.asarray(-rate * steps - math.log1p(math.exp(-rate)))
+
+    def _rate(self) -> float:
+        return 1 / float_size(self.scale / self.step, "scale over the step")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -146,7 +149,7 @@ class DiscreteGaussianMechanism(LatticeMechanism):
     @property
     def sigma(self) -> float:
         """The sigma of the law."""
-        return math.sqrt(self.variance)
+        return sqrt_nearest(self.variance)
 
     def loss(self, metric: Metric) -> ZCDP:
         r"""Return the loss per unit of `metric`: :math:`1/2\sigma^2` in :math:`\ell_2`.
@@ -201,20 +204,26 @@ class DiscreteGaussianMechanism(LatticeMechanism):
             return Approx(budget, 0)
         if reach == math.inf:
             return Approx(budget, 1)
-        t, variance = math.ceil(reach / self.step), self.variance / self.step**2
+        t, variance = math.ceil(reach / self.step), self._square()
         return Approx.capped(budget, delta_up(variance, t, Fraction(budget)))
 
     def _lattice(self) -> LatticeGaussian:
         return LatticeGaussian(self.exponent, 1, self.variance / self.step**2)
 
     def _log_mass(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
-        variance = self.variance / self.step**2
+        variance = self._square()
         return np.asarray(
             -(steps**2) / (2 * float(variance)) - log_normaliser(variance)
         )
 
-    def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _square(self) -> Fraction:
+        """Return the variance in squared steps, if its law can be worked out."""
         variance = self.variance / self.step**2
+        float_size(variance, "the square of sigma over the step")
+        return variance
+
+    def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        variance = self._square()
         if variance > _TABULATED**2:
             return log_tail_smooth(steps, float(variance))
         table = tail_ratios(variance)

@@ -18,7 +18,7 @@ from undertow.errors import MismatchError
 from undertow.mechanisms.accuracy import log_ratio
 from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource
 from undertow.mechanisms.noise.draw import Draw, read_positive
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.norm import norm_factor
 from undertow.mechanisms.values import (
     PRECISE,
@@ -105,7 +105,7 @@ class ScoreMechanism(ChoiceMechanism):
         Coins of probability :math:`e^{-x}` with rational x are exact, hence so is the
         law. The number of coins depends on the scores: its timing is not protected.
         """
-        origin = source or SecureSource()
+        origin = read_source(source, draws="bernoulli_exp")
         rows = np.atleast_2d(np.asarray(values, dtype=np.object_))
         chosen = [self._draw_index(self._scores(row), origin) for row in rows]
         stamp = Draw(np.empty(0), origin.simulated, origin.name)

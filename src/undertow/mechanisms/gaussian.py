@@ -16,10 +16,16 @@ from undertow.errors import UnboundedSensitivityError
 from undertow.mechanisms.accuracy import gaussian_accuracy, gaussian_confidence
 from undertow.mechanisms.base import AdditiveMechanism, Support
 from undertow.mechanisms.discrete import DiscreteGaussianMechanism
+from undertow.mechanisms.lattice_mechanism import released_exponent
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
 from undertow.mechanisms.noise.lattice import LatticeGaussian
 from undertow.mechanisms.norm import norm_factor
-from undertow.mechanisms.values import read_dimension, read_vector
+from undertow.mechanisms.values import (
+    float_size,
+    read_dimension,
+    read_vector,
+    sqrt_nearest,
+)
 from undertow.privacy.exact import Number, exact, round_down, sqrt_up
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import GDP, ZCDP, Approx
@@ -71,7 +77,7 @@ class GaussianMechanism(AdditiveMechanism):
     @property
     def sigma(self) -> float:
         """The standard deviation."""
-        return math.sqrt(self.variance)
+        return sqrt_nearest(self.variance)
 
     def loss(self, metric: Metric, *, notion: str = "gdp") -> GDP | ZCDP:
         r"""Return the loss per unit of `metric`.
@@ -82,6 +88,11 @@ class GaussianMechanism(AdditiveMechanism):
             `AbsoluteDifference` for one coordinate, else a norm.
         notion : {"gdp", "zcdp"}
             :math:`\mu = 1/\sigma` or :math:`\rho = 1/2\sigma^2` in :math:`\ell_2`.
+
+        Notes
+        -----
+        Both are about continuous noise. A drawn value has the second, for values on the
+        lattice, and never the first: see :meth:`released_loss`.
         """
         factor = norm_factor(metric, p=2, dimension=self.dimension)
         return _price(factor**2 / self.variance, notion)
@@ -112,14 +123,17 @@ class GaussianMechanism(AdditiveMechanism):
 
     def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log density of one coordinate's noise."""
-        scaled = noise / self.sigma
-        return np.asarray(-(scaled**2) / 2 - math.log(2 * math.pi) / 2) - math.log(
-            self.sigma
-        )
+        sigma = float_size(Fraction(self.sigma), "sigma")
+        with np.errstate(over="ignore"):
+            scaled = noise / sigma
+            body = np.asarray(-(scaled**2) / 2 - math.log(2 * math.pi) / 2)
+        return np.asarray(body - math.log(sigma))
 
     def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log probability of noise at most `noise`."""
-        return np.asarray(log_ndtr(noise / self.sigma))
+        with np.errstate(over="ignore"):
+            scaled = noise / float_size(Fraction(self.sigma), "sigma")
+        return np.asarray(log_ndtr(scaled))
 
     def support(self, given: ArrayLike) -> Support:
         """Return the reals."""
@@ -143,8 +157,11 @@ class GaussianMechanism(AdditiveMechanism):
         Its step is a power of two set by sigma alone.
         """
         lattice = LatticeGaussian.calibrate(1, 1 / (2 * self.variance), coordinates=1)
+        sigma = Fraction(self.sigma)
         return DiscreteGaussianMechanism.from_variance(
-            self.variance, exponent=lattice.exponent, dimension=self.dimension
+            self.variance,
+            exponent=released_exponent(lattice.exponent, sigma, "sigma"),
+            dimension=self.dimension,
         )
 
     def released_loss(

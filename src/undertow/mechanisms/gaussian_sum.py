@@ -29,6 +29,9 @@ __all__ = [
 _MARGIN = 1e-12
 # Most terms that an exact sum for delta may have.
 _LARGEST_SUM = 1 << 22
+# Steps over sigma beyond which logarithms of tails leave the floats, and the square at
+# which tails themselves do, exp(-800).
+_FARTHEST, _NOTHING = 1e150, 1600
 
 
 @lru_cache(maxsize=64)
@@ -56,7 +59,8 @@ def tail_ratios(variance: Fraction) -> NDArray[np.float64]:
 def far_ratios(steps: NDArray[np.float64], v: float) -> NDArray[np.float64]:
     """Return P[Z >= m] / P[Z = m] past 40 sigma, where it has few terms."""
     j = np.arange(math.ceil(math.sqrt(v)) + 40, dtype=np.float64)
-    terms = np.exp(-np.multiply.outer(steps, j) / v - j**2 / (2 * v))
+    with np.errstate(over="ignore"):
+        terms = np.exp(-np.multiply.outer(steps, j) / v - j**2 / (2 * v))
     return np.asarray(terms.sum(axis=-1))
 
 
@@ -66,16 +70,20 @@ def log_tail_smooth(steps: NDArray[np.float64], variance: float) -> NDArray[np.f
     The correction is exact for an exponential tail, to which the law tends.
     """
     sigma = math.sqrt(variance)
-    x = (steps - 0.5) / sigma
+    x = np.minimum((steps - 0.5) / sigma, _FARTHEST)
     hazard = math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2))
     b = np.sqrt(x * hazard / variance)  # log of (b / 2) / sinh(b / 2)
-    return np.asarray(log_ndtr(-x) + np.log(b / -np.expm1(-b)) - b / 2)
+    # Below, the two last terms cancel to less than a float can add.
+    safe = np.maximum(b, 1e-12)
+    return np.asarray(log_ndtr(-x) + np.log(safe / -np.expm1(-safe)) - safe / 2)
 
 
 def delta_up(variance: Fraction, t: int, epsilon: Fraction) -> float:
     """Return delta at integer distance t, rounded up."""
     c = math.ceil(epsilon * variance / t + Fraction(t, 2))
     v, first = float(variance), c - t
+    if first**2 > _NOTHING * variance:  # both tails are nothing, or nearly everything
+        return 1.0 if first < 0 else math.nextafter(0.0, 1.0)
     last = max(first, 0) + math.ceil(min(40 * math.sqrt(v), 800 * v / max(first, 1)))
     if last - first > _LARGEST_SUM:
         return delta_smooth(variance, t, epsilon=epsilon, c=c)

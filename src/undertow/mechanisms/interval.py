@@ -22,7 +22,7 @@ from undertow.mechanisms.discrete import (
 from undertow.mechanisms.gaussian import GaussianMechanism
 from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.values import read_vector
-from undertow.privacy.exact import Number, exact, round_up
+from undertow.privacy.exact import Number, exact, format_up, round_up
 
 __all__ = [
     "MARGIN",
@@ -37,6 +37,7 @@ __all__ = [
 # of the logarithms that are subtracted.
 MARGIN = 1e-12
 _LARGEST_SUM = 1 << 22
+_LARGEST_END, _LEAST, _WIDEST = 10**140, Fraction(1, 10**15), 10**100
 _SMALLEST = math.nextafter(0.0, 1.0)
 
 
@@ -65,6 +66,14 @@ class IntervalMechanism(Mechanism):
             raise MismatchError(
                 f"low and high must be multiples of the step {base.step}, "
                 f"got {low} and {high}."
+            )
+        size = Fraction(getattr(base, "scale", 0) or getattr(base, "sigma", 0))
+        share = (ends[1] - ends[0]) / size
+        if max(map(abs, ends)) > _LARGEST_END or not _LEAST <= share <= _WIDEST:
+            raise ValueError(
+                "low and high must be below 1e140 and between 1e-15 and 1e100 noise "
+                f"sizes apart for their law to be worked out in floats, got {low} and "
+                f"{high}, with noise of size {format_up(size, 3)}."
             )
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "low", ends[0])
@@ -137,6 +146,11 @@ class IntervalMechanism(Mechanism):
 
 def gap_up(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """Return the largest absolute difference of logarithms, rounded up."""
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        raise ValueError(
+            "values must be near enough to the interval for the noise to reach it in "
+            "floats, got a probability whose logarithm leaves their range."
+        )
     slack = MARGIN * (1.0 + np.abs(first) + np.abs(second))
     return float(np.max(np.abs(first - second) + slack))
 

@@ -14,10 +14,11 @@ from undertow.errors import UnboundedSensitivityError
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_confidence
 from undertow.mechanisms.base import AdditiveMechanism, Support
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
+from undertow.mechanisms.lattice_mechanism import released_exponent
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
 from undertow.mechanisms.noise.lattice import LatticeLaplace
 from undertow.mechanisms.norm import norm_factor
-from undertow.mechanisms.values import read_dimension, read_vector
+from undertow.mechanisms.values import float_size, read_dimension, read_vector
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
@@ -85,12 +86,14 @@ class LaplaceMechanism(AdditiveMechanism):
 
     def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log density of one coordinate's noise."""
-        b = float(self.scale)
-        return np.asarray(-np.abs(noise) / b - math.log(2 * b))
+        b = float_size(self.scale, "scale")
+        with np.errstate(over="ignore"):
+            return np.asarray(-np.abs(noise) / b - math.log(2 * b))
 
     def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log probability of noise at most `noise`."""
-        tail = -np.abs(noise) / float(self.scale) - math.log(2)
+        with np.errstate(over="ignore"):
+            tail = -np.abs(noise) / float_size(self.scale, "scale") - math.log(2)
         return np.where(noise < 0, tail, np.log1p(-np.exp(tail)))
 
     def support(self, given: ArrayLike) -> Support:
@@ -117,7 +120,9 @@ class LaplaceMechanism(AdditiveMechanism):
         """
         lattice = LatticeLaplace.calibrate(self.scale, 1, coordinates=1)
         return DiscreteLaplaceMechanism(
-            self.scale, exponent=lattice.exponent, dimension=self.dimension
+            self.scale,
+            exponent=released_exponent(lattice.exponent, self.scale, "scale"),
+            dimension=self.dimension,
         )
 
     def released_loss(

@@ -20,12 +20,15 @@ from undertow.mechanisms.noise.lattice import (
     lattice_round,
 )
 from undertow.mechanisms.values import read_vector
-from undertow.privacy.exact import Number, exact, round_up
+from undertow.privacy.exact import Number, exact, format_up, round_up
 
-__all__ = ["LatticeMechanism", "read_exponent"]
+__all__ = ["LatticeMechanism", "read_exponent", "released_exponent"]
 
 _MARGIN = 1e-12
 _SMALLEST = math.nextafter(0.0, 1.0)
+_LARGEST_EXPONENT = 970
+# Steps that a float can count, further than any noise reaches.
+_FARTHEST = 10**308
 
 
 class LatticeMechanism(AdditiveMechanism):
@@ -54,15 +57,17 @@ class LatticeMechanism(AdditiveMechanism):
 
     def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log probability of the noise; minus infinity off the lattice."""
-        steps = noise / float(self.step)
-        on_lattice = steps == np.rint(steps)
-        return np.where(on_lattice, self._log_mass(steps), -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = noise / float(self.step)
+            on_lattice = steps == np.rint(steps)
+            return np.where(on_lattice, self._log_mass(steps), -np.inf)
 
     def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log probability of noise at most `noise`."""
-        steps = np.floor(noise / float(self.step))
-        below = steps < 0
-        tail = self._log_tail(np.where(below, -steps, steps + 1))
+        with np.errstate(over="ignore"):
+            steps = np.floor(noise / float(self.step))
+            below = steps < 0
+            tail = self._log_tail(np.where(below, -steps, steps + 1))
         return np.where(below, tail, np.log1p(-np.exp(tail)))
 
     def support(self, given: ArrayLike) -> Support:
@@ -80,7 +85,7 @@ class LatticeMechanism(AdditiveMechanism):
         if error in (0, math.inf):
             return 0.0 if error else 1.0
         steps = math.ceil(error / self.step)
-        tail = math.exp(float(self._log_tail(np.asarray(float(steps)))))
+        tail = math.exp(self._log_tail_at(steps))
         bound = inflate(2 * self.dimension * tail, _MARGIN)
         return min(1.0, max(bound, _SMALLEST))
 
@@ -99,9 +104,13 @@ class LatticeMechanism(AdditiveMechanism):
         if steps == 0 or share > Fraction(1, 10**290):
             return self.confidence(steps * self.step) > share
         # Too small for a float: compare logarithms.
-        tail = float(self._log_tail(np.asarray(float(steps))))
+        tail = self._log_tail_at(steps)
         logs = math.log(2 * self.dimension) + tail
         return logs + _MARGIN * (1 - tail) > log_down(share)
+
+    def _log_tail_at(self, steps: int) -> float:
+        with np.errstate(over="ignore"):
+            return float(self._log_tail(np.asarray(float(min(steps, _FARTHEST)))))
 
     def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
         """Draw noisy values.
@@ -159,8 +168,24 @@ def read_exponent(exponent: int) -> int:
     """Read the exponent of a step that floats can hold."""
     if isinstance(exponent, bool) or not isinstance(exponent, int):
         raise TypeError(f"exponent must be an int, got {type(exponent).__name__}.")
-    if not -1074 <= exponent <= 970:
+    if not -1074 <= exponent <= _LARGEST_EXPONENT:
         raise ValueError(f"exponent must be in -1074..970, got {exponent}.")
+    return exponent
+
+
+def released_exponent(exponent: int, size: Fraction, name: str) -> int:
+    """Return the exponent of the lattice that noise of a size is released on.
+
+    Raises
+    ------
+    ValueError
+        If floats cannot hold the lattice.
+    """
+    if not -1074 <= exponent <= _LARGEST_EXPONENT:
+        raise ValueError(
+            f"{name} must be between 1e-300 and 1e299 to be drawn on a lattice of "
+            f"floats, got {format_up(size, 3)}; give the values in another unit."
+        )
     return exponent
 
 

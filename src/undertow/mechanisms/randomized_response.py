@@ -22,7 +22,7 @@ from undertow.errors import MismatchError
 from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.exponential import exp_bracket
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.values import PRECISE, decimal_up, read_candidates
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
@@ -174,7 +174,7 @@ class RandomizedResponse(ChoiceMechanism):
             Operating-system entropy by default.
         """
         truths = np.array([self._position(value) for value in values], dtype=np.int64)
-        draw = (source or SecureSource()).uniform(self._total(), len(truths))
+        draw = read_source(source).uniform(self._total(), len(truths))
         beyond: NDArray[Any] = draw.values - self.truth_weight
         lies = np.asarray(beyond >= 0, dtype=bool)
         others = (beyond[lies] // self.other_weight).astype(np.int64)

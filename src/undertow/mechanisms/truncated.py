@@ -28,7 +28,7 @@ from undertow.mechanisms.interval import (
 )
 from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.noise.draw import Draw, NoiseSource
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.norm import norm_factor
 from undertow.mechanisms.truncated_draw import sample_truncated
 from undertow.mechanisms.values import Floats, plain
@@ -164,7 +164,7 @@ class TruncatedMechanism(IntervalMechanism):
         inside = (array >= float(self.low)) & (array <= float(self.high))
         if not inside.all():
             self._refuse_outside()
-        return sample_truncated(self.released, values, source or SecureSource())
+        return sample_truncated(self.released, values, read_source(source))
 
     def _gaussian_step_rate(self, width: float) -> float:
         """Return the loss of one step at an end, per unit, for the discrete Gaussian.

@@ -14,16 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import MismatchError
 from undertow.mechanisms.noise.draw import read_size
-from undertow.privacy.exact import exact
+from undertow.privacy.exact import Exact, exact, format_up, sqrt_up
 
 __all__ = [
     "PRECISE",
     "Floats",
     "decimal_up",
+    "float_size",
     "plain",
     "read_candidates",
     "read_dimension",
     "read_vector",
+    "sqrt_nearest",
     "subtract",
     "to_decimal",
     "total",
@@ -37,6 +39,47 @@ Floats = float | NDArray[np.float64]
 PRECISE = Context(prec=80)
 _MARGIN = Fraction(1, 10**50)
 _RELATIVE = Fraction(1, 10**70)
+
+# Sizes of noise whose law floats can hold, the stated ends included though rounded.
+_LEAST_SIZE, _LARGEST_SIZE = Fraction(9, 10**301), 11 * 10**304
+
+
+def float_size(value: Exact, name: str) -> float:
+    """Return the size of some noise as a float, if its law can be worked out in floats.
+
+    Parameters
+    ----------
+    value : Fraction
+        Positive.
+    name : str
+        What it is, for the error message.
+
+    Raises
+    ------
+    ValueError
+        If it is below 1e-300 or above 1e305.
+    """
+    if not _LEAST_SIZE <= value <= _LARGEST_SIZE:
+        raise ValueError(
+            f"{name} must be between 1e-300 and 1e305 for its law to be worked out in "
+            f"floats, got {format_up(value, 3)}; give the values in another unit."
+        )
+    return float(value)
+
+
+def sqrt_nearest(square: Fraction) -> float:
+    """Return a square root as a float where it is one, though the square is not.
+
+    Raises
+    ------
+    ValueError
+        If the root lies outside the range of normal floats.
+    """
+    if _LEAST_SIZE <= square <= _LARGEST_SIZE:
+        return math.sqrt(square)
+    root = sqrt_up(square)
+    float_size(Fraction(root) if root < math.inf else math.inf, "sigma")
+    return root
 
 
 def read_dimension(dimension: int) -> int:

@@ -198,7 +198,7 @@ def _mark(ax: Axes, family: Family, threat: Threat, target: float) -> str:
     """Mark the calibrated epsilon on the target; return it for the legend."""
     found = calibrate(family, threat, advantage=target, alternatives=False)
     if not found.binding:
-        return ": any ε"
+        return f": {found.shown.replace('any', 'any ε')}"
     colour = _look(family)[1]
     ax.plot([found.value], [target], "o", color=colour, markersize=5)
     ax.plot([found.value] * 2, [0.0, target], color=colour, linewidth=0.7, alpha=0.6)

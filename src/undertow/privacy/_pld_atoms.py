@@ -73,7 +73,8 @@ def pmf_part(p: ArrayLike, q: ArrayLike) -> AtomicPart | None:
         )
     if np.array_equal(P, Q):
         return None
-    forward, backward = _ratio_atoms(P, Q), _ratio_atoms(Q, P)
+    forward = _ratio_atoms(P, Q, _mass_without(p, Q))
+    backward = _ratio_atoms(Q, P, _mass_without(q, P))
     return AtomicPart(
         ("pmfs", P.tobytes(), Q.tobytes()),
         forward,
@@ -109,14 +110,21 @@ def _law(weights: ArrayLike, name: str) -> FloatArray:
     return law / total
 
 
-def _ratio_atoms(P: FloatArray, Q: FloatArray) -> Atoms:
+def _mass_without(weights: ArrayLike, other: FloatArray) -> Fraction:
+    """Return, exactly, the share of the weights where another law has no mass."""
+    exact_weights = [Fraction(w) for w in np.asarray(weights, np.float64).tolist()]
+    alone = (w for w, x in zip(exact_weights, other, strict=True) if x == 0)
+    return Fraction(sum(alone)) / sum(exact_weights)
+
+
+def _ratio_atoms(P: FloatArray, Q: FloatArray, infinity: Fraction) -> Atoms:
     both = (P > 0) & (Q > 0)
     log_p, log_q = np.log(P[both]), np.log(Q[both])
     # Rounded up by more than the logarithms can err.
     losses = log_p - log_q + 8 * _UNIT * (1 + np.abs(log_p) + np.abs(log_q))
-    infinity = Fraction(math.fsum(P[Q == 0]) * (1 + 4 * _UNIT))
+    losses[P[both] == Q[both]] = 0.0
     largest = Fraction(float(losses.max())) if losses.size else Fraction(0)
-    return Atoms(losses, P[both], min(infinity, Fraction(1)), largest)
+    return Atoms(losses, P[both], infinity, largest)
 
 
 def _same_atoms(left: Atoms, right: Atoms) -> bool:

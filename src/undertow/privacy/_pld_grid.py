@@ -43,6 +43,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MOST_LATTICE_LOSSES = 256
+_WIDEST_RATIO = 2.0**53
 _FINEST_LATTICE = 64
 
 
@@ -173,7 +174,10 @@ class Composition:
         sizes = np.unique(np.abs(self.losses[self.losses != 0]))
         if self.laplace.size or not 0 < sizes.size <= _MOST_LATTICE_LOSSES:
             return 0.0
-        ratios = sizes / sizes[0]
+        with np.errstate(over="ignore"):
+            ratios = sizes / sizes[0]
+        if ratios[-1] > _WIDEST_RATIO:
+            return 0.0
         for divisor in range(1, _FINEST_LATTICE + 1):
             multiples = ratios * divisor
             if np.all(np.abs(multiples - np.rint(multiples)) <= 1e-12 * multiples):

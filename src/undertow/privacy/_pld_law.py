@@ -17,6 +17,8 @@ __all__ = ["TiltedLaw", "smallest_epsilon"]
 
 _UNIT = 2.0**-53
 _UNDERFLOW = 1e-290
+# Deviations of a Gaussian loss at which its tail has no mass in floats.
+_FAR = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,8 @@ def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
     below = np.minimum(gap, 0.0)
     if mu == 0:
         return -np.exp(tilt * below) * np.expm1(below)
-    size = np.abs(gap)
+    # Far beyond the Gaussian loss its share is 0, and no square may leave the floats.
+    size = np.minimum(np.abs(gap), mu * _FAR)
     exponent = tilt * gap - gaussian_cumulant(mu, tilt)
     a = mu / 2 - size / mu
     capped = np.minimum(a, 7.0)  # beyond, delta exceeds 1 - 1e-11 and 1 is used
@@ -153,9 +156,11 @@ def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
     gauss = (first - second + 256 * _UNIT * (first + second)) / 2
     gauss = np.where(a > 7.0, 1.0, gauss)
     inner = np.where(a > 7.0, 0.0, a * a / 2)
-    log_size = np.abs(exponent) + (mu / 2 + size / mu) ** 2 + size
-    value = gauss * np.exp(exponent + below - inner)
+    # The tail loses digits to its square; what is lost without a tail does not.
+    plain = 8 * _UNIT * (np.abs(exponent) + size)
+    square = 8 * _UNIT * (mu / 2 + size / mu) ** 2
+    value = gauss * np.exp(exponent + below - inner) * (1 + plain + square)
     # Above zero the second term vanishes, and its factor may pass the floats.
-    value -= np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)
-    value *= 1 + 8 * _UNIT * log_size
+    rest = np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)
+    value -= rest * (1 + plain)
     return value

@@ -7,6 +7,7 @@ smaller epsilon too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -28,6 +29,7 @@ __all__ = [
     "CalibrationTable",
     "RiskCalibration",
     "calibrate",
+    "shown_any",
 ]
 
 Floats = NDArray[np.float64]
@@ -56,7 +58,9 @@ class RiskCalibration(Calibration):
     exact : bool
         Whether the risk is exact; otherwise a bound was inverted and more might do.
     binding : bool
-        Whether the target limits the parameter at all.
+        Whether the target limits the parameter. Where it does not, the value is
+        infinite, or 0 for noise, if every parameter is proved to keep the target, else
+        the largest that was tried.
     structure : mapping
         The whole number to deploy with the parameter: ``subset`` or ``buckets``.
     utility : Utility, optional
@@ -75,15 +79,29 @@ class RiskCalibration(Calibration):
 
     @property
     def shown(self) -> str:
-        """The parameter to four decimals, or five digits, cut to the private side."""
+        """The parameter to four decimals, or five digits, cut to the private side.
+
+        Where nothing binds, ``"any"``, with the largest tried if that is not proved.
+        """
         if not self.binding:
-            return "any"
+            return shown_any(self.value)
         exact = Decimal(self.value)
         cut = ROUND_FLOOR if self.parameter == "epsilon" else ROUND_CEILING
         if 0.1 <= self.value < 1e9:
             return f"{exact.quantize(Decimal('0.0001'), rounding=cut)}"
         digits = Decimal((0, (1,), exact.adjusted() - 4))
         return f"{exact.quantize(digits, rounding=cut):.4e}"
+
+
+def shown_any(value: float) -> str:
+    """Say which parameters keep a target that does not bind.
+
+    Examples
+    --------
+    >>> shown_any(float("inf")), shown_any(100.0)
+    ('any', 'any up to 100')
+    """
+    return f"any up to {value:g}" if 0 < value < math.inf else "any"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +195,8 @@ def calibrate(
     Returns
     -------
     RiskCalibration or CalibrationTable
-        Infinite with the reason where the target never binds.
+        Infinite with the reason where the target never binds; where it does not bind at
+        any parameter that was tried, and no more is known, the largest of these.
 
     Raises
     ------
@@ -317,7 +336,8 @@ def _warnings(family: Family, solved: Solved) -> Iterable[str]:
     yield SCOPE
     if not solved.curve.exact:
         yield f"a bound was inverted: {solved.curve.reason}"
-    if not family.monotone and not family.structural:
+    yield from family.caveats
+    if solved.binding.any() and not family.monotone and not family.structural:
         yield (
             "the family is not proved monotone: the risk was checked at the value "
             "returned and on a grid of smaller levels, not between them"

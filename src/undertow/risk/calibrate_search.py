@@ -31,6 +31,9 @@ _SLACK = 4.0 * MARGIN
 # Targets this close to the limit of a curve do not bind: the limit is rounded up.
 _TOUCH = 4e-15
 _STEPS, _CLOSE, _NEAR = 240, 1e-12, 5e-11
+# Levels of a scan, and the largest of them.
+_LAST = 100.0
+_GRID = np.geomspace(1e-3, _LAST, _STEPS)
 _SHRINKS = 60
 # Targets from which one table of the engine is shared, its levels for each, at most.
 _MANY, _EACH, _SHARED = 8, 2, 256
@@ -110,11 +113,38 @@ def solve(
         if steps is not None:
             structure = np.zeros(targets.shape, dtype=np.int64)
             structure[binding] = steps
-    reasons = tuple(
+    reasons = [
         method if bound else _never(target, limit, threat, family)
         for bound, target in zip(binding.tolist(), targets.tolist(), strict=True)
+    ]
+    if curve.searched and family.rises:
+        last = family.largest if family.monotone else _LAST
+        for k in np.flatnonzero(binding & (values >= last)).tolist():
+            end = last, float(achieved[k])
+            if family.monotone or (curve.raised(_GRID) <= targets[k]).all():
+                binding[k] = False
+                values[k], achieved[k], reasons[k] = _unlimited(
+                    family, threat, float(targets[k]), end
+                )
+    return Solved(values, achieved, binding, structure, tuple(reasons), curve)
+
+
+def _unlimited(
+    family: Family, threat: Threat, target: float, end: tuple[float, float]
+) -> tuple[float, float, str]:
+    """Return parameter, risk and reason where no level that was tried is too large."""
+    limit = family.limit_within(threat, target)
+    if limit is not None:
+        why = (
+            f"the target never binds, as {family.called} stays within it under this "
+            f"threat, whatever {family.parameter} is, with {limit:.6g} in the limit"
+        )
+        return math.inf, limit, why
+    why = (
+        f"the target does not bind up to {family.parameter} {end[0]:g}, the largest "
+        "that was tried; nothing is said of larger ones"
     )
-    return Solved(values, achieved, binding, structure, reasons, curve)
+    return (*end, why)
 
 
 def _search(
@@ -224,19 +254,18 @@ def _excess(risk: float, target: float) -> float:
 
 def _scanned(risk: Callable[[float], float], target: float, *, last: bool) -> float:
     """Return the level before the first (or the last) grid level past the target."""
-    grid = np.geomspace(1e-3, 100.0, _STEPS)
-    fits = np.array([risk(float(level)) <= target for level in grid])
+    fits = np.array([risk(level) <= target for level in _GRID.tolist()])
     if fits.all():
-        return float(grid[-1])
+        return _LAST
     stop = int(len(fits) - np.argmax(fits[::-1]) if last else np.argmin(fits))
     if stop == 0 or not fits[stop - 1]:
         # Nothing on the grid fits, or its first level does not: look below it only.
-        first = float(grid[0])
+        first = float(_GRID[0])
         return _bisected(risk, target, largest=first, start=first)
-    low = float(grid[stop - 1])
-    if stop == len(grid):
+    low = float(_GRID[stop - 1])
+    if stop == len(_GRID):
         return low
-    return _narrowed(risk, target, low, float(grid[stop]))
+    return _narrowed(risk, target, low, float(_GRID[stop]))
 
 
 def _settled(

@@ -34,6 +34,11 @@ _WARNINGS = (
 )
 # Outputs of a table up to which the best attack itself is worked out.
 _TABLE = 4096
+# What the margins of computed advantages may add, as a share: taken off before an
+# advantage is rounded up to be read, so that it is not rounded up twice.
+_RAISED = 1e-11
+# Hypotheses that the first two warnings state.
+_STATED = ("the target is independent of the other records", "the prior is public")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,10 @@ class RiskCard(_Shown):
     sentence : str
         The finding in one sentence.
     advantage : float
-        Success due to taking part; `points` in percentage points, rounded up.
+        Success due to taking part, with a margin that covers the rounding of its
+        computation.
     points : str
-        The same for reading.
+        The same for reading, in percentage points rounded up, without that margin.
     share : float
         Of the largest advantage that there is under this threat.
     ceiling : float
@@ -186,7 +192,7 @@ def risk_card(
     return RiskCard(
         _sentence(found, threat, what),
         found.value,
-        points(found.value),
+        _shown(found),
         min(1.0, found.share),
         found.ceiling,
         threat.informed_guess,
@@ -196,7 +202,7 @@ def risk_card(
         found.tight is True,
         found.theorem,
         tuple(_others(source, threat, parameter, etas)),
-        (*_WARNINGS, *_doubts(found)),
+        (*_WARNINGS, *_doubts(source, found)),
     )
 
 
@@ -230,7 +236,7 @@ def _sentence(found: Risk, threat: Threat, what: str) -> str:
     aim, kinds = _aim(threat.success.summary, what), len(np.unique(threat.labels))
     if found.value == 0.0:
         return f"Taking part does not help this attacker to guess a person's {aim}."
-    gain = ("" if found.tight is True else "at most ") + points(found.value)
+    gain = ("" if found.tight is True else "at most ") + _shown(found)
     if kinds == len(threat.prior):
         return (
             f"Somebody who knows a person's {what} says 'took part' {gain} points more "
@@ -241,6 +247,10 @@ def _sentence(found: Risk, threat: Threat, what: str) -> str:
         f"A person's {aim} can be guessed{knower} {gain} points more often because "
         "they took part."
     )
+
+
+def _shown(found: Risk) -> str:
+    return points(found.value * (1.0 - _RAISED))
 
 
 def _aim(rule: str, what: str) -> str:
@@ -309,8 +319,13 @@ def _release(source: Any, parameter: float | None) -> str:
     return f"{source.name} with {source.parameter} {parameter:.6g}"
 
 
-def _doubts(found: Risk) -> Iterator[str]:
+def _doubts(source: Any, found: Risk) -> Iterator[str]:
+    yield from (f"taken on trust: {x}" for x in found.unchecked if x not in _STATED)
+    if isinstance(source, Family):
+        yield from source.caveats
     if found.tight is not True:
         yield "the advantage is an upper bound; the exact one may be smaller"
-    if math.isclose(found.value, found.ceiling, rel_tol=1e-3):
+    if found.ceiling == 0.0:
+        yield "under this threat there is nothing to learn, whatever is released"
+    elif math.isclose(found.value, found.ceiling, rel_tol=1e-3):
         yield "the release discloses nearly all that there is to learn"

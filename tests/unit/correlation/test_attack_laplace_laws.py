@@ -85,3 +85,45 @@ def test_masses_far_in_the_tail_do_not_cancel():
         np.zeros(1), np.ones(1), scale=1.0, intervals=[(50.0, math.inf)]
     )
     assert tail == pytest.approx(math.exp(-50) / 2, rel=1e-12)
+
+
+def lattice_case(seed: int):
+    """Answers on a lattice, two laws of them, and noise of any size."""
+    rng = np.random.default_rng(seed)
+    step = 2.0 ** rng.integers(-3, 4)
+    size = int(rng.integers(2, 7))
+    support = np.sort(rng.choice(np.arange(-20, 21), size, replace=False)) * step
+    p, q = rng.dirichlet(np.full(size, 0.4), size=2)
+    return support, p, q, float(step * 10 ** rng.uniform(-1.5, 1.5)), float(step)
+
+
+def enumerated(support, weights, scale: float, step: float) -> np.ndarray:
+    reach = int(60 * scale / step) + 50
+    points = np.arange(-reach - 20, reach + 21) * step
+    kernel = np.exp(-np.abs(points[:, None] - support) / scale)
+    return kernel @ weights * math.tanh(step / scale / 2)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_on_a_lattice_the_total_variation_is_that_of_all_points(seed: int):
+    support, p, q, scale, step = lattice_case(seed)
+    found = laplace_variation(support, (p - q)[None, :], scale=scale, step=step)[0]
+    truth = np.abs(enumerated(support, p - q, scale, step)).sum() / 2
+    assert found == pytest.approx(truth, rel=1e-11, abs=1e-13)
+    where = positive_intervals(support, p - q, scale=scale)
+    hits, alarms = (
+        laplace_masses(support, law, scale=scale, intervals=where, step=step)
+        for law in (p, q)
+    )
+    assert hits - alarms == pytest.approx(truth, abs=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_noise_on_a_finer_lattice_never_tells_more(seed: int):
+    support, p, q, scale, step = lattice_case(seed)
+    found = [
+        laplace_variation(support, (p - q)[None, :], scale=scale, step=s)[0]
+        for s in (step, step / 2, step / 64, step / 2**40, 0.0)
+    ]
+    assert (np.diff(found) <= 1e-13).all()
+    assert found[-2] == pytest.approx(found[-1], rel=1e-9, abs=1e-15)

@@ -350,3 +350,9 @@ def test_the_per_record_level_keeps_the_target(target):
     value = BlocksMethod().leakage(model, level, query=query).value
     assert value <= target
     assert value == pytest.approx(target, rel=1e-12)
+
+
+@pytest.mark.parametrize("times", [1, 2, 255, 256, 257, 512, 65536])
+def test_an_edge_given_many_times_is_one_edge(times):
+    edges = [(0, 1)] * times + [(2, 1)] * times
+    assert Blocks.from_graph(4, edges).sizes.tolist() == [3, 1]

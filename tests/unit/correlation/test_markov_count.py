@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from undertow.correlation.calibrate import calibrate
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.count import (
     CountMethod,
@@ -160,3 +161,33 @@ def test_only_long_evaluations_are_left_to_their_name():
     assert method.too_costly(MarkovChain(ACTIVITY, length=10**6), query=query) is None
     assert method.too_costly(MarkovChain(THREE, length=20), query=query) is None
     assert "100" in method.too_costly(MarkovChain(THREE, length=100), query=query)
+
+
+ZEROS_AND_ONES = [
+    [[0, 1], [1, 0]],
+    [[1, 0], [0, 1]],
+    [[1, 0], [1, 0]],
+    [[0, 1], [0.5, 0.5]],
+    [[0.5, 0.5], [0.5, 0.5]],
+    [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+    [[0.5, 0.5, 0], [0, 0.5, 0.5], [0.5, 0, 0.5]],
+]
+
+
+@pytest.mark.parametrize("transition", ZEROS_AND_ONES)
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("target", [1e-300, 0.5, 30.0])
+def test_chains_that_never_or_always_move_are_calibrated(transition, length, target):
+    start = [0.7, 0.3, 0.0][: len(transition)]
+    chain = MarkovChain(transition, start, length)
+    for counted in ([0], [1], range(len(transition))):
+        found = calibrate(chain, target, query=CountQuery(counted))
+        assert 0 < found.epsilon <= target
+        assert found.achieves.value <= target
+
+
+def test_a_count_that_cannot_change_leaks_nothing_at_any_level():
+    alternating = MarkovChain([[0, 1], [1, 0]], [0.7, 0.3], 2)
+    found = calibrate(alternating, 0.5, query=CountQuery([0]))
+    assert found.achieves.value == 0
+    assert found.epsilon == 0.5

@@ -14,6 +14,27 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from undertow.errors import AssumptionError, UndertowError
+from undertow.mechanisms import (
+    ClampedMechanism,
+    DiscreteGaussianMechanism,
+    DiscreteLaplaceMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    NoisyMax,
+    RandomizedResponse,
+    TruncatedMechanism,
+)
+from undertow.mechanisms.local import (
+    BinaryHashing,
+    GeneralizedResponse,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
 from undertow.mechanisms.noise import inversion, staircase
 from undertow.mechanisms.noise.bits import (
     BitSource,
@@ -505,3 +526,40 @@ def test_importing_the_sources_does_not_import_opendp():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+SAMPLERS = [
+    (GeneralizedResponse(4, 1), [0]),
+    (SymmetricUnary(4, 1), [0]),
+    (OptimizedUnary(4, 1), [0]),
+    (SubsetSelection(4, 1), [0]),
+    (BinaryHashing(4, 1), [0]),
+    (OptimizedHashing(4, 1), [0]),
+    (SummationHistogram(4, 1), [0]),
+    (ThresholdHistogram(4, 1), [0]),
+    (LaplaceMechanism(1), [0.0]),
+    (GaussianMechanism(1), [0.0]),
+    (DiscreteLaplaceMechanism(1), [0]),
+    (DiscreteGaussianMechanism(1), [0]),
+    (ClampedMechanism(LaplaceMechanism(1), 0, 1), [0.0]),
+    (TruncatedMechanism(LaplaceMechanism(1), 0, 1), [0.5]),
+    (RandomizedResponse(3, 1), [0]),
+    (ExponentialMechanism(3, epsilon=1, sensitivity=1), [0, 1, 2]),
+    (NoisyMax(3, epsilon=1, sensitivity=1), [0, 1, 2]),
+]
+NO_SOURCES = [np.random.default_rng(1), np.random.RandomState(1), 5, 0, "seed", print]
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda pair: type(pair[0]).__name__)
+@pytest.mark.parametrize("source", NO_SOURCES, ids=lambda each: type(each).__name__)
+def test_what_is_no_noise_source_is_refused_in_one_sentence(sampler, source):
+    mechanism, values = sampler
+    with pytest.raises(TypeError, match=r"^source must be a .*Source"):
+        mechanism.sample(values, source=source)
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda pair: type(pair[0]).__name__)
+def test_a_simulated_source_takes_a_generator(sampler):
+    mechanism, values = sampler
+    for seed in (np.random.default_rng(1), 1):
+        assert mechanism.sample(values, source=SimulatedSource(seed)).simulated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -457,3 +458,86 @@ def test_other_routes_never_state_a_level_for_another_adjacency():
     # Twice the level, as for replacing a record, must still keep the target.
     priced = best_bound(Pure(2 * route.parameter), Threat(Prior.uniform(10)))
     assert priced.value <= 0.1 * (1 + 1e-12)
+
+
+def random_scores(seed: int) -> tuple[np.ndarray, Threat]:
+    rng = np.random.default_rng(seed)
+    records, candidates = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    scores = rng.integers(0, 3, (records, candidates)) / 2
+    if seed % 4 == 0:  # the same for all records: nothing is disclosed
+        scores[:] = scores[0]
+    prior = Prior(records, rng.dirichlet(np.ones(records)))
+    knowledge = Knowledge.full() if seed % 3 == 0 else Knowledge.none()
+    return scores, Threat(prior, knowledge=knowledge)
+
+
+def greatest_of_many(family, threat: Threat) -> float:
+    """Return the largest risk over a fine grid of levels, the limit included."""
+    levels = (*np.geomspace(1e-3, 3e3, 400).tolist(), 1e12)
+    return max(advantage(family.source(x, threat), threat).value for x in levels)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_exponential_mechanism_that_nothing_binds_says_so(seed):
+    scores, threat = random_scores(seed)
+    family = exponential(scores)
+    most = greatest_of_many(family, threat)
+    found = chosen(family, threat, 1.02 * most + 1e-3)
+    assert not found.binding
+    assert found.value == math.inf
+    assert found.shown == "any"
+    assert "never binds" in found.method
+    assert found.achieves.value <= most + 1e-9
+    if most > 1e-6:
+        bound = chosen(family, threat, 0.9 * most)
+        assert bound.binding
+        assert bound.value < 100
+        assert bound.achieves.value <= 0.9 * most
+
+
+def test_scores_alike_for_all_records_need_no_noise():
+    threat = Threat(Prior.uniform(2))
+    found = chosen(exponential([[0, 1.0], [0, 1.0]]), threat, 0.2)
+    assert (found.value, found.binding, found.achieves.value) == (math.inf, False, 0)
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("choose", ["safe", "largest"])
+def test_channels_unknown_past_the_levels_tried_are_not_promised_there(
+    monotone, choose
+):
+    constant = finite(lambda _: Channel(np.full((2, 2), 0.5)), 2, monotone=monotone)
+    found = chosen(constant, Threat(Prior.uniform(2)), 0.2, choose=choose)
+    last = 10_000.0 if monotone else 100.0
+    assert not found.binding
+    assert found.value == last
+    assert found.shown == f"any up to {last:g}"
+    assert "nothing is said of larger ones" in found.method
+
+
+def test_a_table_says_of_each_target_whether_it_binds():
+    scores = [[0, 0.5, 1], [1, 0.5, 0], [0.5, 0.5, 0.5]]
+    threat = Threat(Prior.uniform(3))
+    table = calibrate(exponential(scores), threat, advantage=[0.1, 0.6, 0.66])
+    assert table.binding.tolist() == [True, False, False]
+    assert table.values[1:].tolist() == [math.inf, math.inf]
+
+
+@pytest.mark.parametrize("noise", [laplace, gaussian])
+def test_a_calibrated_noise_says_that_it_is_continuous(noise):
+    threat = Threat(Prior.uniform(3))
+    found = chosen(noise(range(3)), threat, 0.1)
+    assert any("noise in whole numbers" in words for words in found.warnings)
+
+
+def test_the_lattice_that_is_released_adds_no_more_than_is_said():
+    threat = Threat(Prior.uniform(2))
+    found = chosen(laplace([0, 0.3]), threat, 0.2)
+    released = laplace([0, 0.3]).mechanism(found.value).released
+    # Two values at most one step further apart, on the lattice.
+    apart = math.ceil(Fraction(3, 10) / released.step) + 1
+    q = math.exp(-float(released.step / released.scale))
+    half = apart // 2
+    tail = sum(2 * (q ** (half + k)) for k in range(apart % 2)) / 2
+    gain = 1 - 2 * q ** (half + apart % 2) / (1 + q) - tail * (1 - q) / (1 + q)
+    assert gain / 2 <= 0.2 + 2.0**-24

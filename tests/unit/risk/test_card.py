@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
 from undertow.risk.card import points, risk_card
 from undertow.risk.channel import Channel
-from undertow.risk.families import gaussian, grr, laplace, oue, she
+from undertow.risk.families import blh, gaussian, grr, laplace, olh, oue, she
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.prior import Prior
 from undertow.risk.success import Success
@@ -138,3 +139,76 @@ def test_a_parameter_belongs_to_a_family():
     with pytest.raises(TypeError, match="only then"):
         risk_card(P3, Threat(PRIOR), parameter=1.0)
     assert risk_card(gaussian(range(3)), Threat(PRIOR), parameter=2.0).advantage > 0
+
+
+EXACT = [Fraction(1, 10), Fraction(1, 5), Fraction(1, 4), Fraction(3, 1000)]
+
+
+@pytest.mark.parametrize("value", EXACT, ids=str)
+def test_an_exact_advantage_is_not_rounded_up_twice(value):
+    right = Fraction(1, 2) + value
+    rows = [[float(right), float(1 - right)], [float(1 - right), float(right)]]
+    card = risk_card(Channel(rows), Threat(Prior.uniform(2)))
+    assert card.points == f"{float(100 * value):.1f}"
+    assert f" {card.points} points" in card.sentence
+
+
+def random_card(seed: int):
+    """A channel of whole numbers over one divisor, whose risk is a fraction."""
+    rng = np.random.default_rng(seed)
+    records, outputs = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    rows = rng.integers(0, 9, (records, outputs))
+    rows[:, 0] += 1
+    weights = rng.integers(1, 9, records)
+    if seed % 5 == 0:
+        weights[1:] = 0  # a point mass
+    channel = [[Fraction(int(x), int(row.sum())) for x in row] for row in rows]
+    prior = [Fraction(int(w), int(weights.sum())) for w in weights]
+    return channel, prior
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_card_agrees_with_itself_and_with_the_exact_risk(seed):
+    channel, prior = random_card(seed)
+    m = len(prior)
+    mean = [
+        sum(prior[x] * channel[x][o] for x in range(m)) for o in range(len(channel[0]))
+    ]
+    exact = sum(
+        max(prior[x] * (channel[x][o] - mean[o]) for x in range(m))
+        for o in range(len(mean))
+    )
+    exact = max(exact, Fraction(0))
+    rows = [[float(p) for p in row] for row in channel]
+    threat = Threat(Prior(m, [float(p) for p in prior]))
+    card = risk_card(Channel(rows), threat)
+    shown = Fraction(card.points) / 100
+    assert shown >= exact * (1 - Fraction(1, 10**11))
+    assert shown < exact + Fraction(1, 1000)
+    assert card.advantage == pytest.approx(float(exact), abs=1e-11)
+    assert 0 <= card.advantage <= card.ceiling + 1e-12
+    assert card.share <= 1
+    assert card.ceiling == pytest.approx(
+        float(1 - sum(p * p for p in prior)), abs=1e-11
+    )
+    if card.success_with is not None:
+        gain = card.success_with - card.success_without
+        assert gain == pytest.approx(card.advantage, abs=1e-11)
+    learns = "nearly all that there is" in " ".join(card.warnings)
+    nothing = "nothing to learn" in " ".join(card.warnings)
+    assert not (learns and nothing)
+    assert nothing == (card.ceiling == 0)
+    if card.ceiling == 0:
+        assert card.points == "0.0"
+        assert "does not help" in card.sentence
+        assert all(other.advantage == 0 for other in card.others)
+    elif learns:
+        assert card.share > 0.99
+
+
+@pytest.mark.parametrize("family", [olh, blh])
+def test_a_card_names_the_hash_it_takes_on_trust(family):
+    card = risk_card(family(10), Threat(Prior.uniform(10)), parameter=1.0)
+    assert any("the hash is ideal" in words for words in card.warnings)
+    plain = risk_card(grr(10), Threat(Prior.uniform(10)), parameter=1.0)
+    assert not any("hash" in words for words in plain.warnings)

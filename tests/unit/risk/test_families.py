@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from undertow.errors import AssumptionError, MismatchError
+from undertow.errors import AssumptionError, MismatchError, NotApplicable
 from undertow.mechanisms.local import (
     SubsetSelection,
     ThresholdHistogram,
     hashing_advantage,
     she_advantage,
 )
+from undertow.risk.calibrate import calibrate
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families import (
@@ -360,3 +361,60 @@ def test_protocols_are_called_in_capitals():
     called = [FAMILIES[name](3).called for name in ("the", "grr", "ss", "olh")]
     assert called == ["THE", "GRR", "SS", "OLH"]
     assert laplace_sum(0, 3).called == "laplace-sum"
+
+
+def enumerated_advantage(answers, prior, scale: float) -> float:
+    """Return the advantage of the best guess of the record, over all whole outputs."""
+    reach = int(60 * scale) + 5
+    outputs = np.arange(min(answers) - reach, max(answers) + reach + 1)
+    laws = np.exp(-np.abs(outputs - np.array(answers)[:, None]) / scale)
+    laws *= math.tanh(1 / scale / 2)
+    weights = np.array(prior)[:, None] * (laws - prior @ laws)
+    return float(weights.max(axis=0).sum())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_noise_in_whole_numbers_has_the_risk_of_all_its_outputs(seed):
+    rng = np.random.default_rng(seed)
+    answers = rng.choice(np.arange(-9, 10), int(rng.integers(2, 6)), replace=False)
+    prior = rng.dirichlet(np.ones(len(answers)))
+    threat = Threat(Prior(len(answers), prior))
+    whole, plain = laplace(answers, step=1), laplace(answers)
+    for epsilon in (0.1, 1.0, 7.0):
+        scale = whole.noise(epsilon)
+        truth = enumerated_advantage(answers.tolist(), threat.prior.pmf, scale)
+        found = whole.risk(epsilon, threat).value
+        assert found == pytest.approx(truth, rel=1e-9, abs=1e-12)
+        assert plain.risk(epsilon, threat).value <= found + 1e-12
+        finer = laplace(answers, step="0.25").risk(epsilon, threat).value
+        assert plain.risk(epsilon, threat).value - 1e-12 <= finer <= found + 1e-12
+    target = 0.5 * whole.risk(5.0, threat).value
+    chosen = calibrate(whole, threat, advantage=target, alternatives=False)
+    scale = float(whole.mechanism(chosen.value).scale)
+    kept = enumerated_advantage(answers.tolist(), threat.prior.pmf, scale)
+    assert kept <= target * (1 + 1e-12)
+    assert kept == pytest.approx(target, rel=1e-8)
+
+
+@pytest.mark.parametrize("gap", [1, 2, 3, 8])
+def test_the_variation_of_noise_in_whole_numbers_is_exact(gap):
+    for epsilon in (0.2, 1.0, 6.0):
+        scale = gap / epsilon
+        points = np.arange(-2000, 2001)
+        laws = np.exp(-np.abs(points - np.array([[0], [gap]])) / scale)
+        laws *= math.tanh(1 / scale / 2)
+        truth = np.abs(laws[0] - laws[1]).sum() / 2
+        found = laplace([0, gap], step=1).variation(np.array([epsilon, math.inf]))
+        assert found[0] == pytest.approx(truth, rel=1e-9)
+        assert found[1] == pytest.approx(1.0)
+
+
+def test_answers_off_the_lattice_and_other_steps_are_refused():
+    with pytest.raises(AssumptionError, match="multiples of the step 1"):
+        laplace([0, 0.5], step=1)
+    for step in (3, "0.3", 0):
+        with pytest.raises(ValueError, match="step must be a power of two"):
+            laplace([0, 3], step=step)
+    wide = laplace([0, 10**9], step=1)
+    with pytest.raises(NotApplicable, match="span at most"):
+        wide.risk(1.0, Threat(Prior.uniform(2)))

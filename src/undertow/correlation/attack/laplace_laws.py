@@ -2,7 +2,9 @@ r"""Two Laplace mixtures told apart, in closed form.
 
 Between two neighbouring centres the difference of the densities is
 :math:`a e^{-y/b} + c e^{y/b}`, which changes its sign at most once; masses are
-differences of distribution functions. Nothing is integrated numerically.
+differences of distribution functions. Nothing is integrated numerically. On a lattice
+that holds all centres the probabilities are proportional to the densities, so the same
+attack is best, and its masses are geometric sums.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ Floats = NDArray[np.float64]
 Intervals = list[tuple[float, float]]
 
 
-def laplace_variation(support: Floats, difference: Floats, *, scale: float) -> Floats:
+def laplace_variation(
+    support: Floats, difference: Floats, *, scale: float, step: float = 0.0
+) -> Floats:
     """Return the total variation between rows of pairs of Laplace mixtures.
 
     Parameters
@@ -29,6 +33,9 @@ def laplace_variation(support: Floats, difference: Floats, *, scale: float) -> F
         Weights of the first mixture minus those of the second; rows sum to zero.
     scale : float
         Laplace scale; positive.
+    step : float
+        Step of the lattice that the noise is drawn on, of which every centre is a
+        multiple; 0 for continuous noise.
 
     Returns
     -------
@@ -36,13 +43,19 @@ def laplace_variation(support: Floats, difference: Floats, *, scale: float) -> F
         Exact up to rounding, which is relative to the spread of the centres in noise
         scales where that is small. Time and memory are rows times N.
     """
-    widths = np.diff(support) / scale
+    widths, rate = np.diff(support) / scale, step / scale
     left, right = _sums(difference, np.exp(-widths))
-    inside = _positive_inside(left[:, :-1], right[:, 1:], widths)
+    # Twice the mass that continuous noise puts where a lattice has a geometric sum.
+    unit = 2 * math.exp(-rate) / (1 + math.exp(-rate))
+    inside = unit * _positive_inside(left[:, :-1], right[:, 1:], widths, rate)
     # Rows sum to zero, so one may be taken off each exponential: nothing cancels.
     ends = (support[0] - support) / scale, (support - support[-1]) / scale
     outside = sum(np.maximum(difference @ np.expm1(end), 0) for end in ends)
-    return np.asarray(np.minimum((inside.sum(axis=1) + outside) / 2, 1.0))
+    total = inside.sum(axis=1) + (2 - unit) * outside
+    if rate:  # the outer centres are in the tails
+        centres = (left + right - difference)[:, 1:-1]
+        total += 2 * math.tanh(rate / 2) * np.maximum(centres, 0).sum(axis=1)
+    return np.asarray(np.minimum(total / 2, 1.0))
 
 
 def positive_intervals(
@@ -62,15 +75,30 @@ def positive_intervals(
 
 
 def laplace_masses(
-    support: Floats, weights: Floats, *, scale: float, intervals: Intervals
+    support: Floats,
+    weights: Floats,
+    *,
+    scale: float,
+    intervals: Intervals,
+    step: float = 0.0,
 ) -> float:
-    """Return the mass that a Laplace mixture puts on disjoint intervals."""
-    total = 0.0
+    """Return the mass that a Laplace mixture puts on disjoint intervals.
+
+    An interval holds its upper end and not its lower one, which only matters on a
+    lattice of a positive `step`.
+    """
+    total, rate = 0.0, step / scale
     for low, high in intervals:
-        # The upper tail is used on the right of a centre, where it does not cancel.
         below, above = (low - support) / scale, (high - support) / scale
-        rising = _cdf(above) - _cdf(below)
-        falling = _cdf(-below) - _cdf(-above)
+        if rate:
+            steps = support / step
+            below, above = (np.floor(end / step) - steps for end in (low, high))
+            rising = _steps_cdf(above, rate) - _steps_cdf(below, rate)
+            falling = _steps_cdf(-below - 1, rate) - _steps_cdf(-above - 1, rate)
+        else:
+            rising = _cdf(above) - _cdf(below)
+            falling = _cdf(-below) - _cdf(-above)
+        # The upper tail is used on the right of a centre, where it does not cancel.
         total += float((weights * np.where(below > 0, falling, rising)).sum())
     return min(total, 1.0)
 
@@ -78,6 +106,13 @@ def laplace_masses(
 def _cdf(z: Floats) -> Floats:
     tail = np.exp(-np.abs(z)) / 2
     return np.asarray(np.where(z < 0, tail, 1 - tail))
+
+
+def _steps_cdf(steps: Floats, rate: float) -> Floats:
+    """Return the probability of at most so many steps of discrete Laplace noise."""
+    below = steps < 0
+    tail = np.exp(-rate * np.where(below, -steps, steps + 1)) / (1 + math.exp(-rate))
+    return np.asarray(np.where(below, tail, 1 - tail))
 
 
 def _sums(difference: Floats, decay: Floats) -> tuple[Floats, Floats]:
@@ -89,16 +124,24 @@ def _sums(difference: Floats, decay: Floats) -> tuple[Floats, Floats]:
     return left, right
 
 
-def _positive_inside(left: Floats, right: Floats, widths: Floats) -> Floats:
-    """Return twice the positive mass between neighbouring centres."""
-    whole = (left + right) * -np.expm1(-widths)
+def _positive_inside(
+    left: Floats, right: Floats, widths: Floats, rate: float
+) -> Floats:
+    """Return twice the positive mass strictly between neighbouring centres.
+
+    On a lattice the sum over the points between, but for a factor.
+    """
+    # The number of steps between two centres is whole, and so is what is left of it.
+    room = (np.rint(widths / rate) - 1) * rate if rate else widths
+    whole = (left + right) * -np.expm1(-room)
     mixed = np.sign(left) * np.sign(right) < 0
     sizes = (np.abs(np.where(mixed, side, 1.0)) for side in (left, right))
     # The densities meet where left e^{-u} = -right e^{-(w-u)}.
     meet = np.subtract(*(np.log(size) for size in sizes))
-    u = np.clip((widths + meet) / 2, 0, widths)
-    first = (left + right * np.exp(u - widths)) * -np.expm1(-u)
-    second = (left * np.exp(-u) + right) * -np.expm1(u - widths)
+    u = (widths + meet) / 2
+    u = np.clip(np.floor(u / rate) * rate if rate else u, 0, room)
+    first = (left + right * np.exp(u - room)) * -np.expm1(-u)
+    second = (left * np.exp(-u) + right) * -np.expm1(u - room)
     split = np.maximum(first, 0) + np.maximum(second, 0)
     return np.where(mixed, split, np.maximum(whole, 0))
 

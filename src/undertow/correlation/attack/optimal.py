@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from undertow._validate import check_non_negative
 from undertow.correlation.adversary import Adversary
 from undertow.correlation.attack.laplace_laws import (
     laplace_masses,
     laplace_variation,
     positive_intervals,
 )
+from undertow.correlation.finite.kernel import require_lattice
 from undertow.errors import ModelError
 from undertow.privacy import PiecewiseLinearTradeOff
 
@@ -127,6 +130,7 @@ def laplace_attack(
     scale: float,
     adversary: Adversary,
     pair: tuple[Any, Any],
+    step: float = 0.0,
 ) -> Attack:
     """Return the best test between two Laplace mixtures.
 
@@ -140,6 +144,9 @@ def laplace_attack(
         Laplace scale.
     adversary, pair
         Carried along.
+    step : float
+        Step of the lattice that the noise is drawn on, of which every answer is a
+        multiple; 0 for continuous noise.
 
     Notes
     -----
@@ -158,22 +165,26 @@ def laplace_attack(
     centres = np.asarray(support, float)
     if centres.shape != p.shape or not (np.diff(centres) > 0).all():
         raise ModelError("support must be increasing, one answer a probability.")
+    spacing = check_non_negative(step, "step")
+    if spacing:
+        require_lattice(centres.tolist(), Fraction(spacing))
     best = positive_intervals(centres, p - q, scale=scale)
     thresholds = _thresholds(centres, p, q, scale=scale)
     points = {(0.0, 0.0), (1.0, 1.0)}
     for threshold in thresholds:
         where = positive_intervals(centres, p - threshold * q, scale=scale)
-        points.add(
-            (
-                laplace_masses(centres, q, scale=scale, intervals=where),
-                laplace_masses(centres, p, scale=scale, intervals=where),
-            )
+        alarms, hits = (
+            laplace_masses(centres, weights, scale=scale, intervals=where, step=spacing)
+            for weights in (q, p)
         )
+        points.add((alarms, hits))
     curve = np.array(sorted(points))
     return Attack(
         adversary,
         pair,
-        float(laplace_variation(centres, (p - q)[None, :], scale=scale)[0]),
+        float(
+            laplace_variation(centres, (p - q)[None, :], scale=scale, step=spacing)[0]
+        ),
         f"say {pair[0]} on seeing a value in {_words(best)}",
         curve[:, 0],
         np.maximum.accumulate(curve[:, 1]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,19 @@ from undertow.correlation.attack.optimal import Attack, laplace_attack
 from undertow.correlation.attack.promise import leakage_for_advantage
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.kernel import answer_table
+from undertow.correlation.finite.kernel import (
+    answer_table,
+    coarsest_step,
+    require_lattice,
+)
 from undertow.correlation.finite.tensor import require_extended
 from undertow.correlation.model import Model
 from undertow.correlation.query import LinearQuery, Query
-from undertow.correlation.result import Leakage
+from undertow.correlation.result import CoveredMechanisms, Leakage
 from undertow.correlation.scope import Scope
 from undertow.errors import NotApplicable
 from undertow.mechanisms.accuracy import laplace_scale
+from undertow.privacy.exact import Number, exact
 
 __all__ = [
     "AdvantageCalibration",
@@ -50,6 +56,7 @@ def optimal_attack(
     adversary: Adversary,
     pair: tuple[int, int],
     query: Query | None = None,
+    step: Number = 0,
 ) -> Attack:
     """Return the best attack of one adversary on Laplace noise of one query.
 
@@ -65,6 +72,13 @@ def optimal_attack(
         The two states of the target to tell apart.
     query : Query, optional
         The sum of the records by default.
+    step : int, float, str, Decimal or Fraction
+        Step of the lattice that the noise is drawn on, of which every answer must be a
+        multiple; 0 for continuous noise.
+
+    Notes
+    -----
+    Noise on a coarser lattice hides less: give the step of what is released.
 
     Examples
     --------
@@ -72,6 +86,15 @@ def optimal_attack(
     >>> found = optimal_attack(flatmates, 1.0, adversary=Adversary(0), pair=(1, 0))
     >>> round(found.advantage, 6)
     0.568909
+    >>> alone = JointTable([0.5, 0.5])
+    >>> for step in (0, "0.5", 1):
+    ...     found = optimal_attack(
+    ...         alone, 1.0, adversary=Adversary(0), pair=(1, 0), step=step
+    ...     )
+    ...     print(round(found.advantage, 6))
+    0.393469
+    0.393469
+    0.462117
     """
     epsilon = check_positive(epsilon, "epsilon")
     asked = query if query is not None else LinearQuery()
@@ -94,13 +117,29 @@ def optimal_attack(
             )
         rows.append(weights / weights.sum())
     scale = asked.sensitivity(joint) / epsilon
-    return laplace_attack(support, *rows, scale=scale, adversary=adversary, pair=pair)
+    return laplace_attack(
+        support,
+        *rows,
+        scale=scale,
+        adversary=adversary,
+        pair=pair,
+        step=float(exact(step, "step")),
+    )
 
 
 def strongest_attack(
-    joint: JointTable, epsilon: float, *, query: Query | None = None
+    joint: JointTable,
+    epsilon: float,
+    *,
+    query: Query | None = None,
+    step: Number = 0,
 ) -> Attack:
     """Return the attack of largest advantage over all adversaries and pairs.
+
+    Parameters
+    ----------
+    joint, epsilon, query, step
+        As in :func:`optimal_attack`.
 
     Notes
     -----
@@ -116,18 +155,23 @@ def strongest_attack(
     asked = query if query is not None else LinearQuery()
     support, laws = _answer_laws(joint, asked)
     scale = asked.sensitivity(joint) / epsilon
-    found = list(_advantages(joint, support, laws, scale=scale))
+    spacing = float(exact(step, "step"))
+    if spacing:
+        require_lattice(support.tolist(), Fraction(spacing))
+    found = list(_advantages(joint, support, laws, scale=scale, step=spacing))
     if not found:
         raise NotApplicable(
             "an attack needs a record of two possible states, got a table without."
         )
     _, adversary, pair = max(found, key=lambda row: row[0])
-    return optimal_attack(joint, epsilon, adversary=adversary, pair=pair, query=asked)
+    return optimal_attack(
+        joint, epsilon, adversary=adversary, pair=pair, query=asked, step=step
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AdvantageCalibration:
-    """The DP level that keeps every inference attack within an advantage.
+    """The DP level that keeps every inference attack on a release within an advantage.
 
     Parameters
     ----------
@@ -142,8 +186,12 @@ class AdvantageCalibration:
         leakage that implies it, which needs more noise.
     through_leakage : float
         The level that going through the leakage would give.
+    covers : CoveredMechanisms
+        The mechanisms whose release the promise is about; it refuses the others.
     scope : Scope
         The pairs of secrets that the promise covers.
+    note : str
+        Why the advantage itself was not searched, or its search gave no higher level.
     """
 
     epsilon: float
@@ -151,7 +199,9 @@ class AdvantageCalibration:
     advantage: float
     method: str
     through_leakage: float
+    covers: CoveredMechanisms
     scope: Scope = field(default_factory=Scope)
+    note: str = ""
 
 
 def calibrate_advantage(
@@ -162,8 +212,9 @@ def calibrate_advantage(
     Parameters
     ----------
     model : Model
-        How the records depend. A :class:`JointTable` is searched exactly; for other
-        models the leakage :math:`\ln\frac{1+A}{1-A}` is calibrated.
+        How the records depend. A :class:`JointTable` that is small enough is searched
+        exactly for a query that says its answers; otherwise the leakage
+        :math:`\ln\frac{1+A}{1-A}` is calibrated.
     advantage : float
         True-positive minus false-positive rate allowed, in (0, 1).
     query : Query, optional
@@ -173,40 +224,74 @@ def calibrate_advantage(
     -----
     The Laplace law of a larger scale is that of a smaller one plus independent noise, a
     post-processing, so the advantage does not decrease in epsilon and bisection is
-    sound. The total variations compared are raised by a bound on their rounding.
+    sound; this is so on a lattice as well. The attack searched is the one on noise
+    drawn on the coarsest lattice (of a step that is a power of two) that holds all
+    answers, the whole numbers for a count: noise on a finer one, and continuous noise,
+    is that noise plus independent noise, so that no attack on it does better. Another
+    mechanism of the same level may do worse, unless `query` is :class:`AnyQuery`. The
+    total variations compared are raised by a bound on their rounding.
 
     Examples
     --------
+    >>> from undertow.mechanisms import DiscreteLaplaceMechanism
     >>> flatmates = JointTable([[0.45, 0.05], [0.05, 0.45]])
     >>> found = calibrate_advantage(flatmates, 0.4621171)
     >>> found.epsilon > found.through_leakage
     True
+    >>> strongest_attack(flatmates, found.epsilon, step=1).advantage <= 0.4621171
+    True
+    >>> found.covers.require(DiscreteLaplaceMechanism(found.noise_scale))
     """
     advantage = check_probability(advantage, "advantage", open_interval=True)
     asked = query if query is not None else LinearQuery()
     target = leakage_for_advantage(advantage)
     through = calibrate(model, target, query=asked)
-    epsilon, method = through.epsilon, "leakage"
-    scope = through.achieves.scope if isinstance(through.achieves, Leakage) else Scope()
+    assert through.covers is not None
+    assert isinstance(through.achieves, Leakage)
+    note = "the best attack is worked out for a finite table only"
     if isinstance(model, JointTable):
-        found = _exact_level(model, advantage, asked)
-        if found > epsilon:
-            epsilon, method, scope = found, "exact", Scope.every_pair()
-    scale = laplace_scale(asked.sensitivity(model), epsilon)
+        try:
+            level, step = _exact_level(model, advantage, asked)
+        except NotApplicable as refusal:
+            level, step, note = 0.0, None, str(refusal)
+        else:
+            note = "the search of the best attack gives no higher level"
+        if level > through.epsilon:
+            sensitivity = asked.sensitivity(model)
+            scale = laplace_scale(sensitivity, level)
+            return AdvantageCalibration(
+                level,
+                scale,
+                advantage,
+                "exact",
+                through.epsilon,
+                CoveredMechanisms(level, scale, sensitivity, every=False, step=step),
+                Scope.every_pair(),
+            )
     return AdvantageCalibration(
-        epsilon, scale, advantage, method, through.epsilon, scope
+        through.epsilon,
+        through.noise_scale,
+        advantage,
+        "leakage",
+        through.epsilon,
+        through.covers,
+        through.achieves.scope,
+        note,
     )
 
 
-def _exact_level(joint: JointTable, advantage: float, query: Query) -> float:
+def _exact_level(
+    joint: JointTable, advantage: float, query: Query
+) -> tuple[float, Fraction | None]:
+    """Return the largest level of noise on the coarsest lattice, and its step."""
     support, laws = _answer_laws(joint, query)
     sensitivity = query.sensitivity(joint)
-
-    spread = float(support[-1] - support[0])
+    step = coarsest_step(support.tolist())
+    spacing, spread = float(step or 0), float(support[-1] - support[0])
 
     def worst(epsilon: float) -> float:
         scale = sensitivity / epsilon
-        rows = _advantages(joint, support, laws, scale=scale)
+        rows = _advantages(joint, support, laws, scale=scale, step=spacing)
         rounding = _ROUNDING * len(support) * min(1.0, spread / scale)
         return max((row[0] for row in rows), default=0.0) * (1 + _MARGIN) + rounding
 
@@ -216,11 +301,11 @@ def _exact_level(joint: JointTable, advantage: float, query: Query) -> float:
     while worst(high) <= advantage:
         low, high = high, 2 * high
         if high > _LARGEST_LEVEL:
-            return low
+            return low, step
     while high - low > _WIDTH * high:
         middle = (low + high) / 2
         low, high = (middle, high) if worst(middle) <= advantage else (low, middle)
-    return low
+    return low, step
 
 
 def _answer_laws(joint: JointTable, query: Query) -> tuple[Floats, Floats]:
@@ -239,7 +324,7 @@ def _answer_laws(joint: JointTable, query: Query) -> tuple[Floats, Floats]:
 
 
 def _advantages(
-    joint: JointTable, support: Floats, laws: Floats, *, scale: float
+    joint: JointTable, support: Floats, laws: Floats, *, scale: float, step: float
 ) -> Iterator[tuple[float, Adversary, tuple[int, int]]]:
     """Yield the largest advantage of each target and pair, with its adversary."""
     for target in range(joint.size):
@@ -249,7 +334,9 @@ def _advantages(
         shape = [s + 1 for j, s in enumerate(joint.shape) if j != target]
         for first in range(joint.shape[target]):
             for second in range(first):
-                value, row = _best_row(rows[first], rows[second], support, scale=scale)
+                value, row = _best_row(
+                    rows[first], rows[second], support, scale=scale, step=step
+                )
                 if value < 0:  # nobody holds both states possible
                     continue
                 known = [int(z) for z in np.unravel_index(row, shape)] if shape else []
@@ -257,7 +344,7 @@ def _advantages(
 
 
 def _best_row(
-    first: Floats, second: Floats, support: Floats, *, scale: float
+    first: Floats, second: Floats, support: Floats, *, scale: float, step: float
 ) -> tuple[float, int]:
     best, where = -math.inf, 0
     for start in range(0, len(first), _ROWS):
@@ -265,7 +352,9 @@ def _best_row(
         masses = p.sum(axis=1), q.sum(axis=1)
         possible = (masses[0] > 0) & (masses[1] > 0)
         safe = [np.where(possible, mass, 1.0)[:, None] for mass in masses]
-        found = laplace_variation(support, p / safe[0] - q / safe[1], scale=scale)
+        found = laplace_variation(
+            support, p / safe[0] - q / safe[1], scale=scale, step=step
+        )
         found = np.where(possible, found, -math.inf)
         row = int(found.argmax())
         if found[row] > best:

@@ -26,6 +26,7 @@ __all__ = [
     "every_attacker",
     "extend",
     "find_peak",
+    "fits_extended",
     "known_states",
     "log_ratios",
     "raise_by_rounding",
@@ -154,13 +155,19 @@ def raise_by_rounding(value: float, rounding: float) -> float:
     return nudge_up(value + rounding)
 
 
+def fits_extended(entries: int) -> bool:
+    """Return whether an extended table of so many entries fits the memory."""
+    return entries <= _LARGEST
+
+
 def require_extended(joint: JointTable, *, outputs: int = 1) -> None:
     """Refuse tables whose extension does not fit the memory."""
     cells = math.prod(s + 1 for s in joint.shape) * outputs
-    if cells > _LARGEST:
+    if not fits_extended(cells):
         raise NotApplicable(
-            f"the exact engine needs an extended table of at most {_LARGEST} entries, "
-            f"got {cells} ({8 * cells / 2**30:.1f} GiB); use the general bound."
+            "the exact engine needs an extended table of at most "
+            f"{_LARGEST} entries, got {cells} ({8 * cells / 2**30:.1f} GiB); "
+            "use the general bound."
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.model import Model
 from undertow.correlation.query import CountQuery, LinearQuery, Query
 from undertow.errors import AssumptionError, MismatchError, NotApplicable
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
@@ -24,7 +25,9 @@ __all__ = [
     "FiniteKernel",
     "FiniteQuery",
     "answer_rounding",
+    "answer_step",
     "answer_table",
+    "coarsest_step",
     "linear_parts",
     "local_kernel",
     "outer_sum",
@@ -187,6 +190,34 @@ def outer_sum(parts: list[list[float]]) -> Floats:
     for part in parts:
         table = np.add.outer(table, np.asarray(part))
     return table
+
+
+def answer_step(model: Model, query: Query) -> Fraction | None:
+    """Return the coarsest lattice that holds all answers, None for real numbers.
+
+    A count is whole; a table says the summands of a linear query.
+    """
+    if isinstance(query, CountQuery):
+        return Fraction(1)
+    if isinstance(query, LinearQuery) and isinstance(model, JointTable):
+        return coarsest_step(itertools.chain(*linear_parts(model, query)))
+    return None
+
+
+def coarsest_step(values: Iterable[float]) -> Fraction | None:
+    """Return the largest power of two that divides all values, None if all are 0.
+
+    Examples
+    --------
+    >>> coarsest_step([0.0, 1.5, 6.0])
+    Fraction(1, 2)
+    """
+    steps = [
+        Fraction(number.numerator & -number.numerator, number.denominator)
+        for number in map(Fraction, values)
+        if number
+    ]
+    return min(steps, default=None)
 
 
 def require_lattice(values: Iterable[float], step: Fraction) -> None:

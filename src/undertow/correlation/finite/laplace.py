@@ -22,6 +22,7 @@ from undertow.correlation.finite.extended import (
     Peak,
     every_attacker,
     find_peak,
+    fits_extended,
     known_states,
     raise_by_rounding,
     require_extended,
@@ -161,8 +162,8 @@ class LaplaceJointMethod(Method):
             math.prod(s + 1 for s in part.shape) * np.unique(answers).size
             for _, part, answers in _groups(model, query)
         )
-        if entries <= _CHEAP:
-            return None
+        if entries <= _CHEAP or not fits_extended(entries):
+            return None  # what cannot be done at all is refused for that
         return f"the exact Laplace engine would tabulate {entries} probabilities"
 
 

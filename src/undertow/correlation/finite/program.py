@@ -197,13 +197,13 @@ class ProgramMethod(Method):
         )
 
     def too_costly(self, model: JointTable, *, query: Query) -> str | None:
-        """Return a reason if there may be more than 400 programs to solve."""
+        """Return a reason for more than 400 programs in a table that can be solved."""
         programs = sum(
             _programs([model.shape[j] for j in group])
             for group in model.independent_groups()
         )
-        if programs <= _CHEAP:
-            return None
+        if programs <= _CHEAP or _largest_cells(model) > _LARGEST:
+            return None  # what cannot be done at all is refused for that
         return f"the worst mechanism may take {programs} linear programs"
 
 

@@ -12,7 +12,8 @@ from undertow._validate import check_positive, check_probability
 from undertow.correlation.fitting.counting import code_series, count_transitions
 from undertow.correlation.fitting.markov import MarkovFit, region_limits, shares
 from undertow.errors import ModelError
-from undertow.mechanisms import NoiseSource, secure_source
+from undertow.mechanisms import NoiseSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.privacy.exact import exact
 
 __all__ = ["fit_markov_private"]
@@ -71,7 +72,7 @@ def fit_markov_private(
     error = 1 - check_probability(confidence, "confidence", open_interval=True)
     runs, listed = code_series(series, states=states, missing=missing)
     counts = count_transitions(runs, len(listed))
-    drawn = (source or secure_source()).laplace(
+    drawn = read_source(source, draws="laplace").laplace(
         _SENSITIVITY / exact(epsilon), counts.size
     )
     noisy = counts + np.asarray(drawn.values, dtype=np.int64).reshape(counts.shape)

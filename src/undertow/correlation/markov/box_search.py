@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 _LONGEST = 64
 # Pairs of rows remembered from each pass, and passes to confirm a root.
 _REMEMBERED, _ROUNDS = 64, 12
+# What a quotient is taken for whose logarithm would leave the floats.
+_SMALLEST = 1e-300
 _CLOSE = 1e-9
 
 
@@ -173,7 +175,7 @@ def largest_level(
     Parameters
     ----------
     leakage_at : callable
-        Leakage as a function of epsilon, at least epsilon, nearly non-decreasing.
+        Leakage as a function of epsilon, nearly non-decreasing; it may be 0.
     target : float
         Positive.
     low : float
@@ -186,7 +188,7 @@ def largest_level(
     """
 
     def miss(level: float) -> float:
-        return math.log(leakage_at(level) / target)
+        return math.log(max(leakage_at(level) / target, _SMALLEST))
 
     top = miss(target)
     if top <= 0:
@@ -198,7 +200,7 @@ def _least_keeping(ratio: Callable[[float], float], most: float) -> float:
     """Return some v of at most `most` with ``ratio(v) <= 1``, nearly the least."""
 
     def spare(v: float) -> float:
-        return -math.log(max(ratio(v), 1e-300))
+        return -math.log(max(ratio(v), _SMALLEST))
 
     high, top = most, spare(most)
     if top < 0:

@@ -163,7 +163,8 @@ def genomic_accuracy(target: float, family: int, *, beta: float) -> GenomicAccur
 
     Notes
     -----
-    Corollaries 4.4 and 5.3 of [1]_. The premise of the latter is printed with
+    Corollaries 4.4 and 5.3 of [1]_. The error is that of continuous noise; noise in
+    whole numbers errs by at most one more. The premise of the latter is printed with
     :math:`e\varepsilon+1` for :math:`e^{\varepsilon}+1`, as its proof has it; the
     printed form is false.
 

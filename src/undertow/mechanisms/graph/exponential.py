@@ -21,7 +21,7 @@ from undertow.mechanisms.graph._table import (
 )
 from undertow.mechanisms.graph.hops import adjacency, hop_distances
 from undertow.mechanisms.noise.draw import Draw, read_positive
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.values import read_candidates
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
@@ -302,7 +302,7 @@ class GraphExponential(ChoiceMechanism):
         :math:`m/Z_v` proposals each, and that timing is not protected.
         """
         true = read_numbers(truths, self.size)
-        origin = source or SecureSource()
+        origin = read_source(source, draws="bernoulli_exp")
         reports = np.empty(len(true), dtype=np.intp)
         pending = np.arange(len(true))
         while pending.size:

@@ -23,7 +23,6 @@ from undertow._validate import check_choice, check_count, check_non_negative
 from undertow.errors import MismatchError
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.exponential import exp_bracket
-from undertow.mechanisms.noise.secure import SecureSource
 from undertow.privacy.exact import Number, exact
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import Bound
@@ -41,7 +40,6 @@ __all__ = [
     "read_knowledge",
     "read_level",
     "read_prior",
-    "read_source",
     "read_values",
 ]
 
@@ -261,18 +259,6 @@ def never_binds(target: float, prior: ArrayLike | None, categories: int) -> bool
     if prior is None:
         return Fraction(target) >= Fraction(categories - 1, categories)
     return target >= min(1.0, inflate(disagreement(prior, categories), 2.0**-48))
-
-
-def read_source(source: UniformSource | None) -> UniformSource:
-    """Read a source of randomness; None is the operating system's."""
-    if source is None:
-        return SecureSource()
-    if not callable(getattr(source, "uniform", None)):
-        raise TypeError(
-            f"source must be a noise source, got {type(source).__name__}; use "
-            "SimulatedSource(seed) for studies, and None to release."
-        )
-    return source
 
 
 def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:

@@ -19,7 +19,6 @@ from undertow.mechanisms.local.base import (
     log_fraction,
     read_categories,
     read_knowledge,
-    read_source,
     read_values,
 )
 from undertow.mechanisms.local.grr_formula import (
@@ -29,6 +28,7 @@ from undertow.mechanisms.local.grr_formula import (
 )
 from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure

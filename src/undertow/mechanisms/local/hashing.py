@@ -25,7 +25,6 @@ from undertow.mechanisms.local.base import (
     read_categories,
     read_knowledge,
     read_prior,
-    read_source,
     read_values,
 )
 from undertow.mechanisms.local.hashing_formula import (
@@ -35,6 +34,7 @@ from undertow.mechanisms.local.hashing_formula import (
 )
 from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure

@@ -20,7 +20,6 @@ from undertow.mechanisms.local.base import (
     exact_odds,
     log_fraction,
     read_categories,
-    read_source,
     read_values,
 )
 from undertow.mechanisms.local.packed import (
@@ -39,6 +38,7 @@ from undertow.mechanisms.local.subset_formula import (
 )
 from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure

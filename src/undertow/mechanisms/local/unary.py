@@ -20,7 +20,6 @@ from undertow.mechanisms.local.base import (
     exact_odds,
     log_fraction,
     read_categories,
-    read_source,
     read_values,
 )
 from undertow.mechanisms.local.packed import (
@@ -34,6 +33,7 @@ from undertow.mechanisms.local.packed import (
 from undertow.mechanisms.local.unary_formula import unary_from_gap, unary_success
 from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw, read_probability
+from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.values import PRECISE, decimal_up
 from undertow.privacy.exact import Number
 from undertow.privacy.loss import Pure

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive, read_size
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import read_source
 from undertow.privacy.exact import Number, sqrt_up
 from undertow.privacy.loss import ZCDP, Pure
 
@@ -113,7 +113,7 @@ class LatticeLaplace:
     ) -> Draw:
         """Draw the noisy values as integer multiples of the step."""
         rounded = lattice_round(values, self.exponent)
-        noise = (source or SecureSource()).laplace(self.scale, rounded.size)
+        noise = read_source(source, draws="laplace").laplace(self.scale, rounded.size)
         return add_noise(rounded, noise)
 
     def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
@@ -206,7 +206,9 @@ class LatticeGaussian:
     ) -> Draw:
         """Draw the noisy values as integer multiples of the step."""
         rounded = lattice_round(values, self.exponent)
-        noise = (source or SecureSource()).gaussian(self.variance, rounded.size)
+        noise = read_source(source, draws="gaussian").gaussian(
+            self.variance, rounded.size
+        )
         return add_noise(rounded, noise)
 
     def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
@@ -304,6 +306,10 @@ def lattice_floats(steps: NDArray[Any], exponent: int) -> NDArray[np.float64]:
             "noisy values must be in the range of floats, got a multiple of "
             f"2**{exponent} beyond it; use a scale nearer to one."
         )
+    if steps.dtype == np.object_:  # counts past the floats, of multiples within them
+        unit = _power(exponent)
+        exact = [float(count * unit) for count in steps.ravel().tolist()]
+        return np.array(exact, dtype=np.float64).reshape(steps.shape)
     return np.asarray(np.ldexp(steps.astype(np.float64), exponent))
 
 

@@ -26,7 +26,7 @@ from undertow.mechanisms.noise.staircase import (
 )
 from undertow.privacy.exact import Number, exact
 
-__all__ = ["SecureSource", "secure_source"]
+__all__ = ["SecureSource", "read_source", "secure_source"]
 
 # Fewer tosses than this are settled bit by bit: a table would cost more, and would stay
 # in the cache although the coin of a choice depends on private scores.
@@ -163,3 +163,37 @@ def secure_source(
 
         return OpenDPSource()
     raise ValueError(f"backend must be undertow or opendp, got {backend}.")
+
+
+def read_source(source: Any = None, *, draws: str = "uniform") -> Any:
+    """Read a source of randomness; None is the operating system's.
+
+    Parameters
+    ----------
+    source : NoiseSource, optional
+        Anything with a method of the name `draws` that returns a
+        :class:`~undertow.mechanisms.noise.draw.Draw`.
+    draws : str
+        What is drawn.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, such as a seed or a generator of numpy, which says
+        nothing of whether its numbers may be released.
+
+    Examples
+    --------
+    >>> read_source(None)
+    SecureSource()
+    """
+    if source is None:
+        return SecureSource()
+    stamped = all(hasattr(source, name) for name in ("name", "simulated"))
+    if not stamped or not callable(getattr(source, draws, None)):
+        raise TypeError(
+            f"source must be a noise source that draws {draws} numbers, got "
+            f"{type(source).__name__}; use SimulatedSource(seed or generator) for "
+            "studies, and None to release."
+        )
+    return source

@@ -117,6 +117,8 @@ class Family(ABC):
         Name of a whole number that is part of the choice, or empty.
     records : int
         Number of records.
+    caveats : tuple of str
+        What every statement about the family takes for granted.
 
     Notes
     -----
@@ -130,6 +132,7 @@ class Family(ABC):
     monotone: bool = True
     structural: str = ""
     records: int
+    caveats: tuple[str, ...] = ()
     delta: float = 0.0
     largest: float = LARGEST_LEVEL
 
@@ -165,6 +168,14 @@ class Family(ABC):
     def supremum(self, threat: Threat) -> float:
         """Return what the risk never passes, however large the level."""
         return threat.ceiling
+
+    def limit_within(self, threat: Threat, target: float) -> float | None:
+        """Return the risk in the limit, if it is proved that no level passes a target.
+
+        Asked only where no level that was tried does; None where nothing is known of
+        the others.
+        """
+        return None
 
     def least(self, curve: Curve) -> float:
         """Return the risk below which no parameter leads, or no digits are left."""

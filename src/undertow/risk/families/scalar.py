@@ -17,11 +17,16 @@ from scipy.special import erf, erfcx, erfinv, ndtr
 
 from undertow._numeric import nudge_up
 from undertow._validate import check_choice, check_positive, check_probability
-from undertow.errors import AssumptionError
-from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
-from undertow.privacy.exact import round_up
+from undertow.errors import AssumptionError, NotApplicable
+from undertow.mechanisms import (
+    DiscreteLaplaceMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+from undertow.privacy.exact import Number, exact, round_up
 from undertow.privacy.gaussian import gaussian_sigma
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
+from undertow.risk.channel import Channel
 from undertow.risk.families.base import (
     CELLS,
     Curve,
@@ -45,6 +50,16 @@ Floats = NDArray[np.float64]
 
 # The level lies this share below what was solved for, for noise rounded otherwise.
 _GUARD = 1e-12
+_LAPLACE = (
+    "the noise is continuous, or drawn by LaplaceMechanism, whose fine lattice adds at "
+    "most 2**-24 to an advantage; noise in whole numbers on the same answers tells "
+    "more (step=1)"
+)
+_GAUSSIAN = (
+    "the noise is continuous, or drawn by GaussianMechanism, whose fine lattice adds "
+    "at most 2**-24 to an advantage and is priced in zCDP, not GDP; noise in whole "
+    "numbers on the same answers tells more"
+)
 _ROOT8 = math.sqrt(8.0)
 _ROOT2 = math.sqrt(2.0)
 # Rounding of a ratio of two tails.
@@ -67,12 +82,15 @@ class AdditiveFamily(Family):
         What is chosen; noise is the sensitivity over the level.
     delta : float
         Of the Gaussian mechanism chosen by epsilon.
+    step : Fraction, optional
+        For Laplace noise on a lattice: a power of two of which every answer is a
+        multiple. Continuous noise by default.
 
     Notes
     -----
     Level: :math:`\Delta/b`, which is epsilon, or :math:`\Delta/\sigma`, which is
     :math:`\mu`. More noise is the same noise plus independent noise, so the risk is
-    monotone under every threat.
+    monotone under every threat; on a lattice as well.
     """
 
     largest = 1e12
@@ -86,6 +104,7 @@ class AdditiveFamily(Family):
         parameter: str = "epsilon",
         delta: float = 0.0,
         name: str | None = None,
+        step: Fraction | None = None,
     ) -> None:
         self.answers = _read_answers(answers)
         span = Fraction(self.answers.max()) - Fraction(self.answers.min())
@@ -101,6 +120,11 @@ class AdditiveFamily(Family):
         self.name, self.kind, self.parameter = name or kind, kind, parameter
         self.delta, self.records = delta, len(self.answers)
         self.rises = parameter == "epsilon"
+        self.step = step
+        self.caveats = (_LAPLACE if kind == "laplace" else _GAUSSIAN,)
+        if step is not None:
+            self.caveats = (f"the noise is on multiples of {float(step):g}, or finer",)
+            _require_multiples(self.answers, step)
         gaps = np.diff(np.sort(self.answers)) / self.sensitivity
         self._gaps, self._counts = np.unique(gaps[gaps > 0], return_counts=True)
         self._reach = reach / self.sensitivity
@@ -116,13 +140,20 @@ class AdditiveFamily(Family):
 
     def mechanism(
         self, parameter: float, *, structure: int | None = None
-    ) -> LaplaceMechanism | GaussianMechanism:
+    ) -> LaplaceMechanism | GaussianMechanism | DiscreteLaplaceMechanism:
         """Return the mechanism; its noise is rounded up."""
         noise = self.noise(parameter)
+        if self.step is not None:
+            return DiscreteLaplaceMechanism(noise, exponent=_exponent_of(self.step))
         return LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
 
     def loss(self, parameter: float) -> Loss:
-        """Return the guarantee for answers within the sensitivity of each other."""
+        """Return the guarantee for answers within the sensitivity of each other.
+
+        It is that of continuous noise, which is what the risks are computed for. What a
+        mechanism draws is noise on a lattice: see its `released_loss`, which for
+        Gaussian noise is in zCDP and never GDP.
+        """
         value = check_positive(parameter, self.parameter)
         ratio = Fraction(self.sensitivity) / Fraction(self.noise(value))
         if self._laplace:
@@ -152,11 +183,47 @@ class AdditiveFamily(Family):
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return the total variation between the two extreme answers."""
-        return self._overlap(levels * self._reach)
+        if self.step is None:
+            return self._overlap(levels * self._reach)
+        # Equal masses lie half-way: q^(m + 1) and q^(n - m) of each tail are shared.
+        n = self._steps()[-1]
+        rate = levels * (float(self.step) / self.sensitivity)
+        near, far = -(-n // 2), n // 2 + 1
+        with np.errstate(invalid="ignore"):
+            shared = np.exp(-rate * near) + np.exp(-rate * far)
+        return np.asarray(1.0 - shared / (1.0 + np.exp(-rate)))
+
+    def _steps(self) -> list[int]:
+        """Return the answers in steps above the least, sorted."""
+        assert self.step is not None
+        counts = sorted(round(Fraction(x) / self.step) for x in self.answers.tolist())
+        return [count - counts[0] for count in counts]
+
+    def _lattice_laws(self, level: float) -> Floats:
+        assert self.step is not None
+        least = Fraction(float(self.answers.min()))
+        offsets = [
+            int((Fraction(x) - least) / self.step) for x in self.answers.tolist()
+        ]
+        width = max(offsets)
+        if len(offsets) * (width + 1) > CELLS:
+            raise NotApplicable(
+                f"answers must span at most {CELLS // len(offsets)} steps of "
+                f"{float(self.step):g} for {len(offsets)} records, got {width}; take "
+                "continuous noise, or a larger step."
+            )
+        rate = level * (float(self.step) / self.sensitivity)
+        away = np.abs(np.arange(width + 1) - np.array(offsets)[:, None])
+        laws = np.exp(-rate * away) * math.tanh(rate / 2.0)
+        for end in (0, -1):  # what lies beyond, and the end itself
+            laws[:, end] = np.exp(-rate * away[:, end]) / (1.0 + math.exp(-rate))
+        return np.asarray(laws)
 
     def curve(self, threat: Threat) -> Curve | None:
         """Return the closed form: uniform prior, exact success, no knowledge."""
         if closed_view(threat) != "none" or not uniform_prior(threat):
+            return None
+        if self.step is not None:  # the engine is exact for the finite channel
             return None
         single = len(self._gaps) == 1
         total = float(self._counts.sum()) / self.records
@@ -177,9 +244,15 @@ class AdditiveFamily(Family):
         return answers_advantage(self.answers, threat)
 
     def source(self, level: float, threat: Threat) -> Any:
-        """Return the one-dimensional channel that the exact engine reads."""
+        """Return the one-dimensional channel that the exact engine reads.
+
+        On a lattice a finite one: past the least and the greatest answer likelihoods
+        are proportional, so each tail is one output.
+        """
         from undertow.risk.scalar import ScalarChannel
 
+        if self.step is not None:
+            return Channel(self._lattice_laws(level), threat.support)
         noise = self.sensitivity / level
         mechanism = (
             LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
@@ -215,6 +288,7 @@ def laplace(
     *,
     sensitivity: float | None = None,
     parameter: Literal["epsilon", "scale"] = "epsilon",
+    step: Number | None = None,
 ) -> AdditiveFamily:
     """Return Laplace noise on a number.
 
@@ -226,6 +300,10 @@ def laplace(
         The range of the answers by default.
     parameter : {"epsilon", "scale"}
         What is chosen.
+    step : int, float, str, Decimal or Fraction, optional
+        For noise on a lattice, such as 1 for noise in whole numbers: a power of two of
+        which every answer is a multiple. It tells more than continuous noise, which is
+        the default.
 
     Examples
     --------
@@ -233,10 +311,16 @@ def laplace(
     >>> threat = Threat(Prior.uniform(11))
     >>> round(laplace(range(11)).risk(1.0, threat).value, 6)
     0.044337
+    >>> round(laplace(range(11), step=1).risk(1.0, threat).value, 6)
+    0.045417
     """
     check_choice(parameter, "parameter", choices=("epsilon", "scale"))
     return AdditiveFamily(
-        answers, kind="laplace", sensitivity=sensitivity, parameter=parameter
+        answers,
+        kind="laplace",
+        sensitivity=sensitivity,
+        parameter=parameter,
+        step=None if step is None else _read_step(step),
     )
 
 
@@ -340,6 +424,29 @@ def _read_answers(answers: ArrayLike) -> Floats:
     if found.max() == found.min():
         raise ValueError("answers must differ, got one value; nothing is disclosed.")
     return found
+
+
+def _read_step(step: Number) -> Fraction:
+    size = Fraction(exact(step, "step", at_most=2**900))
+    parts = (size.numerator, size.denominator)
+    if not size or any(part & (part - 1) for part in parts):
+        raise ValueError(f"step must be a power of two, such as 1 or 0.5, got {step}.")
+    return size
+
+
+def _exponent_of(step: Fraction) -> int:
+    """Return the exponent of a power of two."""
+    return step.numerator.bit_length() - step.denominator.bit_length()
+
+
+def _require_multiples(answers: Floats, step: Fraction) -> None:
+    """Refuse answers that are not whole multiples of the step of the noise."""
+    for answer in answers.tolist():
+        if Fraction(answer) % step:
+            raise AssumptionError(
+                f"answers must be multiples of the step {step}, got {answer!r}; round "
+                "them to the lattice first."
+            )
 
 
 def _integers(low: int, high: int) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,18 @@ from undertow.errors import AssumptionError
 from undertow.mechanisms import ExponentialMechanism
 from undertow.privacy.loss import Loss
 from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
 from undertow.risk.families.base import Family, Structure
 from undertow.risk.threat import Threat
 
 __all__ = ["FiniteFamily", "exponential", "finite"]
 
 Floats = NDArray[np.float64]
+
+# Intervals of levels looked at before a bound for all levels is given up, by the cells
+# of the table, and what covers the rounding of probabilities.
+_FEWEST, _MOST, _CELLS = 100, 4000, 1 << 18
+_ROUNDING = 1e-12
 
 
 class FiniteFamily(Family):
@@ -35,6 +42,11 @@ class FiniteFamily(Family):
         that each channel is a post-processing of the next.
     mechanism : callable, optional
         From epsilon to the mechanism to deploy; the channel by default.
+    law : callable, optional
+        From epsilon, 0 and infinity included, to the matrix of the channel, where each
+        row is an exponential family in epsilon: its total variation from the law at one
+        level then grows with the distance from that level, so that the risk at all
+        levels can be bounded by its values at some.
     """
 
     def __init__(
@@ -45,12 +57,14 @@ class FiniteFamily(Family):
         name: str = "finite",
         monotone: bool = False,
         mechanism: Callable[[float], Any] | None = None,
+        law: Callable[[float], Floats] | None = None,
     ) -> None:
         if not callable(channel):
             raise TypeError(f"channel must be callable, got {type(channel).__name__}.")
         self.name, self.monotone = name, monotone
         self.records = check_count(records, "records", minimum=2)
         self._channel, self._mechanism = channel, mechanism or channel
+        self._law = law
 
     def mechanism(self, parameter: float, *, structure: int | None = None) -> Any:
         """Return what is deployed at an epsilon."""
@@ -66,6 +80,40 @@ class FiniteFamily(Family):
     def source(self, level: float, threat: Threat) -> Any:
         """Return the channel."""
         return self._channel(level)
+
+    def limit_within(self, threat: Threat, target: float) -> float | None:
+        """Return the risk in the limit, if no level passes the target; None if unknown.
+
+        Between two levels the risk is at most that at either plus twice the largest
+        total variation of a row between the two: success with the person's record and
+        without it each move by no more. Intervals are halved until that fits.
+        """
+        if self._law is None:
+            return None
+        ends = [
+            (level, *self._risk_at(level, threat)) for level in (0.0, 1.0, math.inf)
+        ]
+        waiting = [(ends[0], ends[1]), (ends[1], ends[2])]
+        if not np.ptp(ends[1][2], axis=0).any():  # one law for all records, everywhere
+            return ends[-1][1]
+        for _ in range(max(_FEWEST, min(_MOST, _CELLS // ends[1][2].size))):
+            if not waiting:
+                return ends[-1][1]
+            low, high = waiting.pop()
+            moved = float(np.abs(low[2] - high[2]).sum(axis=1).max())
+            if min(low[1], high[1]) + moved * (1.0 + _ROUNDING) + _ROUNDING <= target:
+                continue
+            level = _between(low[0], high[0])
+            if max(low[1], high[1]) > target or not low[0] < level < high[0]:
+                return None
+            middle = (level, *self._risk_at(level, threat))
+            waiting += [(low, middle), (middle, high)]
+        return None
+
+    def _risk_at(self, level: float, threat: Threat) -> tuple[float, Floats]:
+        assert self._law is not None
+        law = self._law(level)
+        return advantage(Channel(law), threat).value, law
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return one: nothing is known of the channel as a whole."""
@@ -95,7 +143,8 @@ def exponential(
     Notes
     -----
     No smaller epsilon need be a post-processing of a larger one, so the risk is not
-    proved monotone and calibration scans.
+    proved monotone and calibration scans. Where no level of the scan passes a target,
+    all levels up to infinity are bounded before it is said that any will do.
     """
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or len(table) < 2 or not np.isfinite(table).all():
@@ -116,12 +165,29 @@ def exponential(
 
     rate = 1.0 if monotone_scores else 2.0
 
-    def channel(epsilon: float) -> Channel:
-        logs = table * (epsilon / step / rate)
-        laws = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return Channel(laws / laws.sum(axis=1, keepdims=True))
+    below = table - table.max(axis=1, keepdims=True)
 
-    return FiniteFamily(channel, len(table), name="exponential", mechanism=mechanism)
+    def law(epsilon: float) -> Floats:
+        factor = epsilon / step / rate
+        # In the limit the candidates of the highest score share all probability.
+        logs = np.where(below == 0, 0.0, -math.inf) if factor == math.inf else below
+        laws = np.exp(logs if factor == math.inf else logs * factor)
+        return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+
+    return FiniteFamily(
+        lambda epsilon: Channel(law(epsilon)),
+        len(table),
+        name="exponential",
+        mechanism=mechanism,
+        law=law,
+    )
+
+
+def _between(low: float, high: float) -> float:
+    """Return a level inside, on a logarithmic scale but for the two ends."""
+    if high == math.inf:
+        return 4.0 * low
+    return high / 4.0 if low == 0.0 else math.sqrt(low) * math.sqrt(high)
 
 
 def _require_moves(table: Floats, step: float, monotone: bool) -> None:
