@@ -12,7 +12,7 @@ from undertow.privacy.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity, Metric
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
 from undertow.spaces.influence.runs import listed
-from undertow.spaces.metric import image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = ["LARGEST_LISTED", "finite_family"]
 
@@ -34,7 +34,7 @@ def finite_family(
 
     Notes
     -----
-    View setting: the unit's distance between the images. Common setting: the quotient
+    View setting: the unit's distance inside the range of the view. Common setting: the quotient
     of the unit by the fibres of the view, a shortest path on which moving inside a
     fibre is free. Pairs with the same influences are one class.
     """
@@ -75,14 +75,12 @@ Measure = Callable[[Database, Database], Exact]
 def _measure(column: Column, domain: Domain, databases: Sequence[Database]) -> Measure:
     column.view.require_domain(domain)
     if column.setting == "view":
-        image = image_or_values(column.view, domain)
+        shown = range_of(column.view, domain)
+        shown.require_unit(column.unit)
+        seen = {database: column.view.apply(database, domain) for database in databases}
 
         def between(first: Database, second: Database) -> Exact:
-            ours = column.view.apply(first, domain)
-            theirs = column.view.apply(second, domain)
-            if ours == theirs:
-                return 0
-            return _exact(column.unit.distance(ours, theirs, image))
+            return shown.distance(column.unit, seen[first], seen[second])
 
         return between
     return _quotient(column, domain, databases)

@@ -71,7 +71,10 @@ def _family(
             return None
         capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
         # The same edge cannot change twice, so equal changes are only a bound.
-        return RepeatedFamily(one, target.size, capped=capped, tight=False)
+        whole = _everything(domain, plain)
+        return RepeatedFamily(
+            one, target.size, capped=capped, tight=False, whole=whole
+        )
     return None
 
 
@@ -296,7 +299,10 @@ def _largest(column: Reduced, n: int, cap: int) -> Exact:
 
 
 def _all_steps(unit: object, n: int, cap: int) -> int:
-    """Bound the steps between any two graphs."""
-    edges = min(math.comb(n, 2), n * cap)
-    # Detach all vertices but one, one by one, then attach them again.
-    return min(edges, 2 * (n - 1)) if isinstance(unit, Node) else edges
+    """Bound the steps between any two graphs; exact without a cap on the degrees."""
+    if cap == n - 1:
+        return n - 1 if isinstance(unit, Node) else math.comb(n, 2)
+    edges = min(2 * (n * cap // 2), n * min(2 * cap, n - 1) // 2)
+    # A cover of the edges that differ, of n - 1 vertices at most: all but one of them
+    # are detached one by one, and attached again.
+    return min(edges, 2 * (n - 1) - 1) if isinstance(unit, Node) else edges
