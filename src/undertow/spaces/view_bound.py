@@ -49,12 +49,20 @@ _RECORD_UNITS = (
     FreeLunch,
     Local,
     LpNorm,
+    LTrajectory,
     SymmetricDifference,
     Unbounded,
     User,
+    WEvent,
 )
 # Proved by cases: a record that leaves may admit the next one of its unit.
-_TRUNCATION: dict[type[Metric], int] = {Unbounded: 2, Edit: 2, Event: 2, User: 1}
+_TRUNCATION: dict[type[Metric], int] = {
+    Unbounded: 2,
+    SymmetricDifference: 2,
+    Edit: 2,
+    Event: 2,
+    User: 1,
+}
 _BY_RECORD = (Bounded, Edit, Unbounded)
 
 

@@ -266,7 +266,11 @@ def _vertex(view: object) -> int | None:
 
 
 def _everything(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
-    """Return one class: the largest influence of each column on its own."""
+    """Return one class: the largest influence of each column on its own.
+
+    Without a cap the empty and the complete graph attain them all, but for vertex
+    pairs by vertices, whose covers are not counted, and clique counts.
+    """
     n, cap = domain.vertices, domain.degree_cap
     influences: dict[int, Exact] = {}
     for j, column in enumerate(plain):
@@ -274,8 +278,17 @@ def _everything(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
         if value:
             influences[j] = value
     row = Row(Change("all", "replace the whole graph"), influences)
-    discrete = all(c.is_discrete and isinstance(c.view, Identity) for c in plain)
-    return listed([row], tight=discrete)
+    whole = all(isinstance(c.view, Identity) and c.is_discrete for c in plain)
+    ends = not domain.is_capped and all(_attained_by_ends(c) for c in plain)
+    faithful = all(column.faithful for column in plain)
+    return listed([row], tight=faithful and (whole or ends))
+
+
+def _attained_by_ends(column: Reduced) -> bool:
+    if isinstance(column.view, CliqueCount):
+        return False
+    by_pairs = isinstance(column.view, VertexPairs)
+    return not (by_pairs and isinstance(column.unit, Node))
 
 
 def _largest(column: Reduced, n: int, cap: int) -> Exact:
