@@ -20,6 +20,7 @@ from undertow.privacy.extended import ext_sum
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.metric import Pullback, Scaled, image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = [
     "ApproxTerm",
@@ -242,6 +243,10 @@ def _delta(term: ApproxTerm, pair: Pair, domain: Domain) -> Exact:
     first, second = (term.view.apply(database, domain) for database in pair)
     if first == second:
         return 0
+    if term.claim is not None:
+        loss, unit = term.claim
+        steps = range_of(term.view, domain).distance(unit, first, second)
+        return at_distance(loss, steps).exact_parameters()[1]
     return exact_delta(term, (first, second), domain=image_or_values(term.view, domain))
 
 
