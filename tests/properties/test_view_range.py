@@ -102,9 +102,7 @@ def tables(rng):
     elif shape == "multi":
         domain = Table(("a", "b"), multi=True, values_per_cell=1, max_size=2)
     elif shape == "attributes":
-        domain = Table(
-            ("a", "b"), attributes={"x": (0, 1), "cell": ("a", "b")}, size=2
-        )
+        domain = Table(("a", "b"), attributes={"x": (0, 1), "cell": ("a", "b")}, size=2)
         if rng.random() < 0.5:
             domain = Table(
                 ("a", "b"), attributes={"x": (0, 1), "cell": ("a", "b")}, max_size=2
@@ -527,9 +525,7 @@ def test_a_factor_between_granularities_is_the_largest_distance_of_neighbours(ki
 
 def engine_loss(domain, target, view, unit, loss=None):
     columns = [Column(view, unit, "view")]
-    result = compose_columns(
-        domain, target, columns=columns, losses=[loss or Pure(1)]
-    )
+    result = compose_columns(domain, target, columns=columns, losses=[loss or Pure(1)])
     return result.loss.exact_parameters()[0]
 
 
@@ -546,7 +542,9 @@ def test_a_mechanism_private_on_the_range_alone_is_covered_by_the_loss():
     chance = {y: 0.001 * math.exp(steps((0, 0), y)) for y in set(shown)}
     for y, z in combinations(chance, 2):
         for p, q in ((chance[y], chance[z]), (1 - chance[y], 1 - chance[z])):
-            limit = steps(y, z) if adjacent(Unbounded(), y, z, kind="rows") else math.inf
+            limit = (
+                steps(y, z) if adjacent(Unbounded(), y, z, kind="rows") else math.inf
+            )
             assert abs(math.log(p / q)) <= limit + 1e-12
     lost = math.log(chance[1, 0] / chance[0, 0])
     assert lost == pytest.approx(4)
@@ -563,9 +561,7 @@ def test_sorted_rows_without_absent_ones_have_no_row_that_comes_or_goes(unit):
 
 
 def test_records_cannot_be_exchanged_one_by_one_in_a_table_of_fixed_size():
-    release = Release(
-        "r", Pure(0), unit=Unbounded(), view=Identity(), setting="view"
-    )
+    release = Release("r", Pure(0), unit=Unbounded(), view=Identity(), setting="view")
     plan = Plan(Table(["a", "b"], size=2), [release])
     assert plan.records_loss({"a": 1, "b": -1}) == Pure(math.inf)
     assert plan.move_cost("a", "b") == Pure(math.inf)
@@ -574,7 +570,9 @@ def test_records_cannot_be_exchanged_one_by_one_in_a_table_of_fixed_size():
 def test_changes_that_no_two_tables_show_are_refused():
     release = Release("r", Pure(1), unit=Edit(), view=Identity(), setting="view")
     plan = Plan(Table(["a", "b"], size=2), [release])
-    with pytest.raises(ValueError, match="as many records as they remove on a table of"):
+    with pytest.raises(
+        ValueError, match="as many records as they remove on a table of"
+    ):
         plan.records_loss({"a": 1})
     with pytest.raises(ValueError, match="fit a table of at most 2 records, got 3"):
         plan.records_loss({"a": 3, "b": -3})
@@ -630,7 +628,9 @@ def test_a_stream_that_leaves_its_places_open_takes_the_safe_reading(
                 assert found >= truth, (target, loss, values)
 
 
-@pytest.mark.parametrize("unit", [FreeLunch(), DiscreteMetric(), Scaled(FreeLunch(), 1)])
+@pytest.mark.parametrize(
+    "unit", [FreeLunch(), DiscreteMetric(), Scaled(FreeLunch(), 1)]
+)
 @pytest.mark.parametrize(
     ("domain", "target", "view"),
     [

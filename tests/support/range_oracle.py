@@ -21,7 +21,6 @@ from undertow.spaces.granularity import (
     FreeLunch,
     Group,
     LTrajectory,
-    Node,
     Trajectory,
     Unbounded,
     User,
@@ -48,8 +47,10 @@ def adjacent(unit, one, two, *, kind, regular=False, clusters=None):
         return bool(set.intersection(*(set(edge) for edge in edges)))
     if kind == "table":
         return _tables(unit, one, two)
-    return _rows(unit, one, two) if kind == "rows" else _streams(
-        unit, one, two, regular, clusters
+    return (
+        _rows(unit, one, two)
+        if kind == "rows"
+        else _streams(unit, one, two, regular, clusters)
     )
 
 

@@ -1,7 +1,7 @@
 """The distance one claim is about, per pair of databases, found once and kept.
 
-In the view setting it is the distance inside the range of the view; in the common setting the quotient
-of the unit by the fibres of the view, a shortest chain of classes.
+In the view setting it is the distance inside the range of the view; in the common
+setting the quotient of the unit by the fibres of the view, a shortest chain of classes.
 """
 
 from __future__ import annotations

@@ -215,7 +215,7 @@ class Chain(View):
         )
 
     def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
-        """Return whether the second view keeps them and misses no value of the first."""
+        """Return whether the second view does, on all that the first can show."""
         return self.first.fills_image(domain) and self.second.keeps_chains(
             unit, image_or_values(self.first, domain)
         )

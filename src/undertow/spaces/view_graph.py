@@ -71,7 +71,7 @@ class IncidentEdges(View):
         return domain
 
     def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
-        """Return True by edges and vertices: a chain is seen as a chain of its views."""
+        """Return True by edges and vertices: seen through the view, a chain is one."""
         return isinstance(unit, Edge | Node)
 
     def require_domain(self, domain: Domain) -> None:
@@ -119,7 +119,7 @@ class VertexPairs(View):
         return domain
 
     def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
-        """Return True by edges and vertices: a chain is seen as a chain of its views."""
+        """Return True by edges and vertices: seen through the view, a chain is one."""
         return isinstance(unit, Edge | Node)
 
     def require_domain(self, domain: Domain) -> None:

@@ -48,10 +48,9 @@ def _plain_target(target: Granularity, domain: Domain) -> Granularity:
     base = _plain_target(target.base, domain)
     if isinstance(base, FreeLunch):
         return base  # one step already reaches everything
-    size = target.size
     if isinstance(base, Group):
-        base, size = base.base, size * base.size
-    return base if size == 1 else Group(base, size)
+        return Group(base.base, base.size * target.size)
+    return base if target.size == 1 else Group(base, target.size)
 
 
 def _few_pairs(domain: Domain, columns: tuple[Column, ...]) -> bool:

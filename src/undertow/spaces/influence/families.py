@@ -221,7 +221,7 @@ class RepeatedFamily(ChangeFamily):
         return grown if self.whole is None else min(grown, self._diameter(column))
 
     def _saturated(self, columns: Iterable[int]) -> dict[int, Exact]:
-        """Return the columns that `times` changes could not move further, and so far."""
+        """Return the columns that `times` changes cannot move in full, and how far."""
         free = [j for j in columns if j not in self.capped]
         if len(free) > _COMPARED_COLUMNS:
             return {}

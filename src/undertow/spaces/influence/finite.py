@@ -34,9 +34,9 @@ def finite_family(
 
     Notes
     -----
-    View setting: the unit's distance inside the range of the view. Common setting: the quotient
-    of the unit by the fibres of the view, a shortest path on which moving inside a
-    fibre is free. Pairs with the same influences are one class.
+    View setting: the unit's distance inside the range of the view. Common setting: the
+    quotient of the unit by the fibres of the view, a shortest path on which moving
+    inside a fibre is free. Pairs with the same influences are one class.
     """
     if domain.count() > LARGEST_LISTED:
         raise AssumptionError(

@@ -72,9 +72,7 @@ def _family(
         capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
         # The same edge cannot change twice, so equal changes are only a bound.
         whole = _everything(domain, plain)
-        return RepeatedFamily(
-            one, target.size, capped=capped, tight=False, whole=whole
-        )
+        return RepeatedFamily(one, target.size, capped=capped, tight=False, whole=whole)
     return None
 
 

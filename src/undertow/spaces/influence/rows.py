@@ -233,6 +233,7 @@ def _moved(domain: Rows, sight: _Sight, toggles: bool, shown: int) -> Exact:
 def _shifted(domain: Rows, sight: _Sight, step: _Step, shown: int) -> Exact:
     """Bound how far one change moves a block by position inside its range."""
     view, unit = sight.column.view, sight.column.unit
+    assert isinstance(view, RowPosition | SortedPosition)
     if _comes_and_goes(unit) and domain.free_ids:
         if not _several(domain):
             return 1  # how many positions there are
@@ -302,13 +303,15 @@ def _everything(domain: Rows, sights: Sequence[_Sight], *, stay: bool) -> Change
 
 
 def _all_rows(domain: Rows, sight: _Sight, steps: Sequence[_Step]) -> Exact:
+    seen = len(domain.ids) if sight.ids is None else len(sight.ids)
     each = max((_plain_influence(domain, sight, step) for step in steps), default=0)
-    if not each or each == math.inf or sight.column.is_discrete:
+    if not each or not seen:
+        return 0
+    if each == math.inf or sight.column.is_discrete:
         return each
     if sight.by_position and sight.column.setting == "view":
-        several = _several(domain)
-        return _across(domain, sight) if several else sight.room
-    return each * (len(domain.ids) if sight.ids is None else len(sight.ids))
+        return _across(domain, sight) if _several(domain) else sight.room
+    return seen * each
 
 
 def _repeated(
