@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from fractions import Fraction
 from itertools import combinations
 
@@ -518,6 +519,41 @@ def test_a_factor_between_granularities_is_the_largest_distance_of_neighbours(ki
         told = f"seed {seed} of {kind}: {have} to {want} on {domain}: {found}, {truth}"
         assert found.factor >= truth, told
         assert found.factor == truth or not found.exact, told
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_given_changes_of_a_table_cost_what_their_worst_pair_loses(seed):
+    rng = random.Random(seed)
+    size = rng.choice([{"max_size": 3}, {"size": 3}, {"max_size": 2}, {"size": 2}])
+    domain = Table(("a", "b", "c"), values_per_cell=1, **size)
+    chosen = Select(*subset(rng, domain.cells))
+    views = [Identity(), chosen, Select(*chosen.cells, statistic="count"), Truncate(1)]
+    view = views[seed % 4]
+    units = [Unbounded(), Bounded(), Edit(), SymmetricDifference(), FreeLunch()]
+    columns = [Column(view, draw_unit(rng, view, domain, units), "view")]
+    if isinstance(columns[0].unit, Group):
+        columns = [Column(view, columns[0].unit.base, "view")]
+    truth = Truth(domain, columns, [Pure(1)])
+    release = Release("r", Pure(1), unit=columns[0].unit, view=view, setting="view")
+    plan = Plan(domain, [release])
+    worst = {}
+    for one, two in combinations(truth.databases, 2):
+        for ours, theirs in ((one, two), (two, one)):
+            changes = Counter(theirs)
+            changes.subtract(ours)
+            key = tuple((cell, n) for cell, n in sorted(changes.items()) if n)
+            lost = truth.loss(ours, theirs)
+            worst[key] = max(worst.get(key, 0), lost)
+    for key, lost in worst.items():
+        told = f"{key} of {columns} on {domain}"
+        found = plan.records_loss(dict(key)).exact_parameters()[0]
+        assert found >= lost, told
+        assert found == lost or isinstance(view, Truncate), told
+        if sorted(n for _, n in key) == [-1, 1]:
+            (one, _), (two, _) = key
+            moved = plan.move_cost(one, two).exact_parameters()[0]
+            assert moved >= lost, told
+            assert moved == lost or isinstance(view, Truncate), told
 
 
 # ---------------------------------------------------------------- named cases
