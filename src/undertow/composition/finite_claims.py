@@ -70,7 +70,7 @@ class ClaimLike(Protocol):
 
     @property
     def setting(self) -> Setting:
-        """``"view"``: private on the image; ``"common"``: on the whole domain."""
+        """``"view"``: private on the range; ``"common"``: on the whole domain."""
 
 
 class ReleaseLike(ClaimLike, Protocol):

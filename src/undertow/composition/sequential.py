@@ -90,7 +90,7 @@ def compose_pure(parts: Sequence[tuple[Metric, View]]) -> ComposedMetric:
     Parameters
     ----------
     parts : sequence of (Metric, View)
-        Per release, the metric in which it is private on the image of its view
+        Per release, the metric in which it is private on the range of its view
         (``Scaled(unit, epsilon)`` for a granularity), and the view.
 
     Notes
@@ -163,7 +163,7 @@ class ApproxTerm:
     Parameters
     ----------
     metric : Metric
-        The distance in epsilon on the image of `view`.
+        The distance in epsilon on the range of `view`.
     delta : callable
         Takes two images and their domain, returns delta in :math:`[0, \infty]`; it
         need not be a metric, nor symmetric.

@@ -66,7 +66,8 @@ def sensitivity(
     domain : Domain
         The databases, enumerable.
     source, target : Metric
-        The metric on the domain and the one on the image.
+        The metric on the domain and the one on the values of the view; a granularity
+        counts its steps among these (:mod:`undertow.spaces.view_range`).
     edges_only : bool, optional
         Compare neighbours only; left out, exactly for a granularity as `source`.
 
