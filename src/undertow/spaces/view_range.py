@@ -27,6 +27,7 @@ from undertow.privacy.exact import Exact
 from undertow.privacy.extended import ext_scale
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import ENUMERATION_LIMIT, FiniteDomain
+from undertow.spaces.domain_finite import in_words
 from undertow.spaces.granularity import FreeLunch, Group
 from undertow.spaces.metric import (
     Pullback,
@@ -209,7 +210,8 @@ class ViewRange:
                 f"domain must have at most {ENUMERATION_LIMIT} databases to tell how "
                 f"far apart the values of view {self.view.name} are at {unit.name}, "
                 "because the view does not take every value of its image, got "
-                f"{self.domain.count():g}; state the claim in the common setting."
+                f"{in_words(self.domain.count())}; state the claim in the common "
+                "setting."
             )
         return self.values
 

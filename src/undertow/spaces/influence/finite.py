@@ -11,6 +11,7 @@ from undertow.errors import AssumptionError, VacuousGranularityError
 from undertow.privacy.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity, Metric
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.domain_finite import in_words
 from undertow.spaces.influence.runs import listed
 from undertow.spaces.view_range import range_of
 
@@ -42,8 +43,8 @@ def finite_family(
         raise AssumptionError(
             f"domain must have at most {LARGEST_LISTED} databases for {target.name} "
             "with these views, for which no closed form is known, got "
-            f"{domain.count():g}; use a smaller instance, or views by cell, time, "
-            "user, id or vertex."
+            f"{in_words(domain.count())}; use a smaller instance, or views by cell, "
+            "time, user, id or vertex."
         )
     databases = list(domain.databases())
     measures = [_measure(column, domain, databases) for column in columns]
