@@ -171,6 +171,12 @@ class RangeDistance:
             return steps
         return self.factor * -(-steps // self.size)
 
+    def joins(self, one, two):
+        """Return whether two values are one step apart."""
+        if self.size == 1 or isinstance(self.unit, FreeLunch):
+            return adjacent(self.unit, one, two, **self.how)
+        return self(one, two) == 1
+
     def _search(self, start):
         steps, waiting = {start: 0}, deque([start])
         while waiting:
