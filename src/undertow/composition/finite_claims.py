@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 from undertow.composition.release import Setting
 from undertow.errors import AssumptionError, NotionMismatchError
@@ -20,13 +20,13 @@ from undertow.privacy.extended import ext_scale
 from undertow.privacy.group import group
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.base import Database, Domain, Metric, View
-from undertow.spaces.metric import Pullback, Quotient, Scaled, image_or_values
+from undertow.spaces.metric import Pullback, Quotient, Scaled
+from undertow.spaces.view_range import HasExactDistance, range_of
 
 __all__ = [
     "CONVERTIBLE",
     "ApproxProfile",
     "ClaimLike",
-    "HasExactDistance",
     "ReleaseLike",
     "at_distance",
     "cheapest",
@@ -70,7 +70,7 @@ class ClaimLike(Protocol):
 
     @property
     def setting(self) -> Setting:
-        """``"view"``: private on the image; ``"common"``: on the whole domain."""
+        """``"view"``: private on the range; ``"common"``: on the whole domain."""
 
 
 class ReleaseLike(ClaimLike, Protocol):
@@ -83,16 +83,6 @@ class ReleaseLike(ClaimLike, Protocol):
     @property
     def view(self) -> View:
         """The map the release sees the data through."""
-
-
-@runtime_checkable
-class HasExactDistance(Protocol):
-    """A metric that knows its distances exactly."""
-
-    def exact_distance(
-        self, pair: tuple[Database, Database], *, domain: Domain
-    ) -> Exact:
-        """Return the distance as an exact number."""
 
 
 def claims_of(release: ReleaseLike) -> tuple[ClaimLike, ...]:
@@ -160,8 +150,7 @@ def exact_distance(
         return exact_distance(Scaled(inner, metric.base.factor), pair, domain=domain)
     if isinstance(metric, Pullback):
         images = tuple(metric.view.apply(database, domain) for database in pair)
-        image = image_or_values(metric.view, domain)
-        return exact_distance(metric.base, (images[0], images[1]), domain=image)
+        return range_of(metric.view, domain).distance(metric.base, *images)
     if isinstance(metric, HasExactDistance):
         return metric.exact_distance(pair, domain=domain)
     value = metric.distance(*pair, domain)

@@ -1,7 +1,7 @@
 """The distance one claim is about, per pair of databases, found once and kept.
 
-In the view setting it is the distance of the images; in the common setting the quotient
-of the unit by the fibres of the view, a shortest chain of classes.
+In the view setting it is the distance inside the range of the view; in the common
+setting the quotient of the unit by the fibres of the view, a shortest chain of classes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from abc import ABC, abstractmethod
 from undertow.composition.finite_claims import exact_distance
 from undertow.privacy.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
-from undertow.spaces.domain import FiniteDomain
-from undertow.spaces.metric import Values, image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = ["Column", "PullbackColumn", "QuotientColumn"]
 
@@ -42,29 +41,22 @@ class Column(ABC):
 
 
 class PullbackColumn(Column):
-    """``d(f(D), f(E))``, with chains that stay inside the image of the view."""
+    """``d(f(D), f(E))``, with chains that stay inside the range of the view."""
 
     def __init__(self, view: View, unit: Metric, domain: Domain) -> None:
         super().__init__(view, unit, domain)
-        self.image = image_or_values(view, domain)
-        if isinstance(unit, Granularity):
-            if isinstance(self.image, Values):
-                self.image = self._values()
-            unit.require_domain(self.image)
+        self._range = range_of(view, domain)
+        self._range.require_unit(unit)
         self._known: dict[frozenset[Database], Exact] = {}
 
-    def _values(self) -> Domain:
-        values = dict.fromkeys(self.sees(x) for x in self.domain.databases())
-        return FiniteDomain(tuple(values))
-
     def distance(self, pair: Pair) -> Exact:
-        """Return the distance of the images."""
-        images = self.sees(pair[0]), self.sees(pair[1])
-        if images[0] == images[1]:
+        """Return the distance of the two values of the view."""
+        ours, theirs = self.sees(pair[0]), self.sees(pair[1])
+        if ours == theirs:
             return 0
-        key = frozenset(images)
+        key = frozenset((ours, theirs))
         if key not in self._known:
-            self._known[key] = exact_distance(self.unit, images, domain=self.image)
+            self._known[key] = self._range.distance(self.unit, ours, theirs)
         return self._known[key]
 
 

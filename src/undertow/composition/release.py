@@ -15,7 +15,7 @@ from undertow.spaces.base import Metric, View
 __all__ = ["Claim", "Release", "Setting"]
 
 Setting = Literal["view", "common"]
-"""``"view"``: the mechanism is private on the image of its view.
+"""``"view"``: the mechanism is private on the values of its view.
 ``"common"``: mechanism and view together are private on the whole domain."""
 
 
@@ -30,7 +30,8 @@ class Claim:
     unit : Granularity or Metric
         What one step is.
     setting : {"view", "common"}
-        ``"view"``: the inner mechanism satisfies the loss on the image of the view.
+        ``"view"``: the inner mechanism satisfies the loss on the range of the view:
+        between values of the view that are a step apart, and along chains of these.
         ``"common"``: the mechanism composed with its view satisfies it on the domain,
         and reads nothing but the view. There is no default: the same numbers can be
         finite in one setting and infinite in the other.

@@ -20,6 +20,7 @@ from undertow.privacy.extended import ext_sum
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.metric import Pullback, Scaled, image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = [
     "ApproxTerm",
@@ -89,7 +90,7 @@ def compose_pure(parts: Sequence[tuple[Metric, View]]) -> ComposedMetric:
     Parameters
     ----------
     parts : sequence of (Metric, View)
-        Per release, the metric in which it is private on the image of its view
+        Per release, the metric in which it is private on the range of its view
         (``Scaled(unit, epsilon)`` for a granularity), and the view.
 
     Notes
@@ -162,7 +163,7 @@ class ApproxTerm:
     Parameters
     ----------
     metric : Metric
-        The distance in epsilon on the image of `view`.
+        The distance in epsilon on the range of `view`.
     delta : callable
         Takes two images and their domain, returns delta in :math:`[0, \infty]`; it
         need not be a metric, nor symmetric.
@@ -242,6 +243,10 @@ def _delta(term: ApproxTerm, pair: Pair, domain: Domain) -> Exact:
     first, second = (term.view.apply(database, domain) for database in pair)
     if first == second:
         return 0
+    if term.claim is not None:
+        loss, unit = term.claim
+        steps = range_of(term.view, domain).distance(unit, first, second)
+        return at_distance(loss, steps).exact_parameters()[1]
     return exact_delta(term, (first, second), domain=image_or_values(term.view, domain))
 
 

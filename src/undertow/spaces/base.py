@@ -92,7 +92,11 @@ class Granularity(Metric):
 
 
 class View(ABC):
-    """The deterministic map a release sees the data through. Frozen and hashable."""
+    """The deterministic map a release sees the data through. Frozen and hashable.
+
+    Its *range* is the set of values it takes on a domain; its *image* is a domain that
+    holds the range, and may hold more. A claim in the view setting is about the range.
+    """
 
     @property
     @abstractmethod
@@ -105,8 +109,20 @@ class View(ABC):
 
     @abstractmethod
     def image(self, domain: Domain) -> Domain | None:
-        """Return the domain of the images; None where only values come out."""
+        """Return a domain that holds all values; None where only values come out."""
 
     @abstractmethod
     def require_domain(self, domain: Domain) -> None:
         """Raise ``ValueError`` or ``MismatchError`` unless the view fits `domain`."""
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether the view is known to take every value of its image."""
+        return False
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return whether the image has no shorter chains of `unit` than the range.
+
+        Two values of the view are then as far apart in the image as they are by steps
+        through values of the view alone. What is not proved counts as no.
+        """
+        return self.fills_image(domain)

@@ -47,7 +47,7 @@ class Certificate:
     touched : int or inf
         The most blocks one change touches; infinite where nothing bounds it.
     nonexpansive : bool
-        Whether a change moves each block by at most one step inside its image.
+        Whether a change moves each block by at most one step among its values.
     verdict : str
         What a release per block, proved private on its block, costs: ``max``,
         ``window sum`` (the largest sum over that many successive blocks),

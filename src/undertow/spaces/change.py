@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 Setting = Literal["view", "common"]
-"""``view``: private on the image of the view; ``common``: on the whole domain."""
+"""``view``: private on the range of the view; ``common``: on the whole domain."""
 
 Price = Callable[[tuple[Exact, ...]], tuple[Exact, ...]]
 """The cost coordinates of a charge at the influences of its columns."""
@@ -58,7 +58,7 @@ class Column:
     unit : Metric
         The granularity or metric its loss is stated in.
     setting : {"view", "common"}
-        Whether the claim is about the mechanism on the image of the view, or about the
+        Whether the claim is about the mechanism on the range of the view, or about the
         whole mechanism on the domain, which then must read nothing but its view.
     """
 
@@ -283,8 +283,8 @@ def change_family(
     Notes
     -----
     Where a view cannot answer for a change its influence is infinite in the view
-    setting, and the distance of the pair in the unit in the common setting: unknown
-    never becomes zero.
+    setting, one step in a discrete unit, and the distance of the pair in the unit in
+    the common setting: unknown never becomes zero.
     """
     from undertow.spaces.influence import family_for  # the families subclass this ABC
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from undertow.errors import VacuousGranularityError
 from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.domain_finite import in_words
 from undertow.spaces.neighbour_graph import neighbour_matrix
 
 __all__ = ["Components", "DomainCheck", "check_domain"]
@@ -145,6 +146,6 @@ def _warnings(granularity: Granularity, found: Components) -> tuple[str, ...]:
     shown = ", ".join(found.labels[:8]) + (", …" if len(found.labels) > 8 else "")
     return (
         f"{granularity.name} joins no databases of different components, so which of "
-        f"the {found.number:g} components holds the data is published in the clear: "
-        f"{shown}.",
+        f"the {in_words(found.number)} components holds the data is published in the "
+        f"clear: {shown}.",
     )

@@ -23,6 +23,7 @@ __all__ = [
     "ENUMERATION_LIMIT",
     "FiniteDomain",
     "MetricSpace",
+    "in_words",
     "record_order",
     "require_enumerable",
     "require_members",
@@ -56,13 +57,24 @@ def record_order(record: Hashable) -> tuple[Any, ...]:
     return (5, type(record).__qualname__, repr(record))
 
 
+def in_words(number: float) -> str:
+    """Return a number of databases for a message, however long it is.
+
+    Examples
+    --------
+    >>> in_words(1234567), in_words(10**400)
+    ('1.23457e+06', 'over 1e+300')
+    """
+    return f"{number:g}" if number <= 1e300 or number == math.inf else "over 1e+300"
+
+
 def require_enumerable(domain: Domain, limit: int = ENUMERATION_LIMIT) -> None:
     """Raise ``AssumptionError`` unless `domain` has at most `limit` databases."""
     number = domain.count()
     if number > limit:
         raise AssumptionError(
             f"domain must have at most {limit} databases to be enumerated, got "
-            f"{number:g}; use a smaller instance of the same kind."
+            f"{in_words(number)}; use a smaller instance of the same kind."
         )
 
 

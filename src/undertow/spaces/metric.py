@@ -203,9 +203,14 @@ class Pullback(Metric):
     Parameters
     ----------
     base : Metric
-        A metric on the image of the view.
+        A metric on the values of the view.
     view : View
         The map.
+
+    Notes
+    -----
+    A granularity counts its steps along values of the view; see
+    :class:`undertow.spaces.view_range.ViewRange`.
     """
 
     base: Metric
@@ -217,10 +222,14 @@ class Pullback(Metric):
         return f"{self.base.name} through {self.view.name}"
 
     def distance(self, first: Database, second: Database, domain: Domain) -> float:
-        """Return the distance between the two images."""
+        """Return the distance between the two values of the view, rounded up."""
+        # view_range.py builds on this module
+        from undertow.spaces.view_range import range_of
+
         ours = self.view.apply(first, domain)
         theirs = self.view.apply(second, domain)
-        return self.base.distance(ours, theirs, image_or_values(self.view, domain))
+        distance = range_of(self.view, domain).distance(self.base, ours, theirs)
+        return round_up(distance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from undertow.privacy.exact import round_up
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.canonical import neighbour_pairs
-from undertow.spaces.metric import image_or_values
 from undertow.spaces.partition_rule import RULES, Partition
+from undertow.spaces.view_range import range_of
 
 __all__ = [
     "RULES",
@@ -112,7 +113,7 @@ def is_compatible(
 def is_nonexpansive(
     partition: Partition, granularity: Granularity, *, domain: Domain
 ) -> Check:
-    r"""Check that a step moves every block by at most one step inside its image.
+    r"""Check that a step moves every block by at most one step inside its range.
 
     Returns
     -------
@@ -121,13 +122,13 @@ def is_nonexpansive(
 
     Notes
     -----
-    This is :math:`\Delta p_i \le 1` for every block, distances taken inside the image
+    This is :math:`\Delta p_i \le 1` for every block, distances taken inside the range
     of the block; thesis, Theorem 4.6; paper, Theorem IV.6.
     """
     granularity.require_domain(domain)
     views = partition.views(domain)
-    images = [image_or_values(view, domain) for view in views]
-    refusal = _meaningless(granularity, images)
+    ranges = [range_of(view, domain) for view in views]
+    refusal = _meaningless(granularity, [shown.image for shown in ranges])
     if refusal:
         return Check(False, None, refusal)
     shown = _images(partition, domain)
@@ -138,7 +139,7 @@ def is_nonexpansive(
         ):
             if ours == theirs or (at, ours, theirs) in steps:
                 continue
-            if not granularity.are_neighbours(ours, theirs, images[at]):
+            if ranges[at].distance(granularity, ours, theirs) > 1:
                 reason = f"block {at} moves by more than one step"
                 return Check(False, pair, reason)
             steps.add((at, ours, theirs))
@@ -177,7 +178,7 @@ def _moved(
     metric: Metric, view: View, pair: tuple[Database, Database], domain: Domain
 ) -> float:
     ours, theirs = (view.apply(database, domain) for database in pair)
-    return metric.distance(ours, theirs, image_or_values(view, domain))
+    return round_up(range_of(view, domain).distance(metric, ours, theirs))
 
 
 def _images(partition: Partition, domain: Domain) -> dict[Database, tuple[Any, ...]]:

@@ -109,7 +109,7 @@ def falsify(
     source, target = _units(view, source, target)
     declared = declared_stretch(view, source, target)
     small = concrete(domain) if sampler is None else domain
-    distance = target_distance(view, small, target)
+    distance = target_distance(view, small, target, enumerated=False)
     for _ in range(trials):
         pair = sampler(rng) if sampler else _neighbours(small, source, rng)
         if pair is None:

@@ -14,6 +14,7 @@ from undertow.privacy.exact import round_up
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.canonical import neighbour_pairs
 from undertow.spaces.metric import Values, image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = ["Pair", "Sensitivity", "ratio", "sensitivity", "target_distance"]
 
@@ -65,7 +66,8 @@ def sensitivity(
     domain : Domain
         The databases, enumerable.
     source, target : Metric
-        The metric on the domain and the one on the image.
+        The metric on the domain and the one on the values of the view; a granularity
+        counts its steps among these (:mod:`undertow.spaces.view_range`).
     edges_only : bool, optional
         Compare neighbours only; left out, exactly for a granularity as `source`.
 
@@ -118,15 +120,23 @@ def _pairs(domain: Domain, source: Metric) -> Iterator[tuple[Pair, float]]:
 
 
 def target_distance(
-    view: View | Callable[[Any], Any], domain: Domain, target: Metric
+    view: View | Callable[[Any], Any],
+    domain: Domain,
+    target: Metric,
+    *,
+    enumerated: bool = True,
 ) -> Callable[[Database, Database], float]:
-    """Return the distance of the images, remembering each image."""
+    """Return the distance of the images, remembering each image.
+
+    Chains of a granularity stay inside the range of a view. If the domain need not be
+    `enumerated` they may run through the rest of the image: the distance is then a
+    lower bound, which is enough to show that a constant is false.
+    """
     seen: dict[Database, Any] = {}
+    space: Domain = Values()
     if isinstance(view, View):
         view.require_domain(domain)
         space = image_or_values(view, domain)
-    else:
-        space = Values()
 
     def image(database: Database) -> Any:
         if database not in seen:
@@ -139,7 +149,11 @@ def target_distance(
 
     def distance(first: Database, second: Database) -> float:
         ours, theirs = image(first), image(second)
-        return target.distance(ours, theirs, space) if ours != theirs else 0.0
+        if ours == theirs:
+            return 0.0
+        if enumerated and isinstance(view, View):
+            return round_up(range_of(view, domain).distance(target, ours, theirs))
+        return target.distance(ours, theirs, space)
 
     return distance
 

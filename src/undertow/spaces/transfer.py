@@ -22,6 +22,7 @@ from undertow.privacy.loss import Loss
 from undertow.spaces.base import Database, Domain, Granularity
 from undertow.spaces.canonical import canonical_matrix, check_domain, neighbour_matrix
 from undertow.spaces.domain import Graph, Rows, Stream, Table
+from undertow.spaces.domain_finite import in_words
 from undertow.spaces.transfer_closed import Closed, graph_transfer
 from undertow.spaces.transfer_stream import stream_transfer
 from undertow.spaces.transfer_table import rows_transfer, table_transfer
@@ -108,8 +109,8 @@ def transfer_factor(have: Granularity, want: Granularity, domain: Domain) -> Tra
     if domain.count() > _ENUMERATED:
         raise AssumptionError(
             f"domain must have at most {_ENUMERATED} databases where no formula is "
-            f"proved from {have.name} to {want.name}, got {domain.count():g}; use a "
-            "smaller instance of the same kind."
+            f"proved from {have.name} to {want.name}, got {in_words(domain.count())}; "
+            "use a smaller instance of the same kind."
         )
     return _inspected(have, want, domain)
 

@@ -11,8 +11,9 @@ graphs    `Degree`, `IncidentEdges`, `VertexPairs`, `CliqueCount`
 ========= ==========================================================================
 
 Every view is a pure function of the canonical database: ties, gaps and empty blocks
-have a stated result. The image of a view is the domain on which a claim about the
-release *on its view* is stated; it contains every value the view takes.
+have a stated result. A claim about the release *on its view* is about the range of the
+view, the values that it takes. Its image is a domain that contains them, and says which
+units make sense there; :mod:`undertow.spaces.view_range` tells how far apart they are.
 """
 
 from __future__ import annotations

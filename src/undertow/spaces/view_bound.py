@@ -14,7 +14,7 @@ from typing import Any
 
 from undertow.errors import MismatchError
 from undertow.privacy.exact import Exact
-from undertow.spaces.base import Database, Domain, Metric, View
+from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import Rows, Stream, Table
 from undertow.spaces.granularity import (
     Bounded,
@@ -23,8 +23,10 @@ from undertow.spaces.granularity import (
     Event,
     FreeLunch,
     Local,
+    LTrajectory,
     Unbounded,
     User,
+    WEvent,
 )
 from undertow.spaces.metric import (
     AbsoluteDifference,
@@ -47,12 +49,21 @@ _RECORD_UNITS = (
     FreeLunch,
     Local,
     LpNorm,
+    LTrajectory,
     SymmetricDifference,
     Unbounded,
     User,
+    WEvent,
 )
 # Proved by cases: a record that leaves may admit the next one of its unit.
-_TRUNCATION: dict[type[Metric], int] = {Unbounded: 2, Edit: 2, Event: 2, User: 1}
+_TRUNCATION: dict[type[Metric], int] = {
+    Unbounded: 2,
+    SymmetricDifference: 2,
+    Edit: 2,
+    Event: 2,
+    User: 1,
+}
+_BY_RECORD = (Bounded, Edit, Unbounded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,10 @@ class Clip(View):
                 f"view {self.name} must see records that are numbers, got records "
                 "with attributes, clusters or cells; project on the number first."
             )
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True where a domain comes out: every clipped record can occur."""
+        return self.image(domain) is not None
 
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return 1 within one record-level unit or norm, else infinity."""
@@ -184,8 +199,10 @@ class Truncate(View):
 
     def image(self, domain: Domain) -> Domain | None:
         """Return a domain that holds the truncated databases."""
+        if self._keeps_all(domain):
+            return domain
         if isinstance(domain, Stream):
-            return replace(domain, regular=domain.regular and self._keeps_all(domain))
+            return replace(domain, regular=False)
         assert isinstance(domain, Table)
         most = min(domain.greatest_size, self.per_unit * len(domain.cells))
         return replace(domain, size=None, max_size=int(most))
@@ -199,13 +216,38 @@ class Truncate(View):
                 "one cell, its unit, got cells missing or overlapping."
             )
 
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether nothing is ever cut off."""
+        return self._keeps_all(domain)
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return whether steps of `unit` can be put in an order that respects the cap.
+
+        Steps that take records away come first: on tables of any and of capped size for
+        records that come, go or are replaced, and on streams for cells, for windows and
+        segments of one user, and for users. On a stream without gaps the points that
+        are left are recorded for every user, so that none can come or go.
+        """
+        if self._keeps_all(domain):
+            return True
+        if isinstance(domain, Table):
+            return domain.size is None and isinstance(unit, _BY_RECORD)
+        assert isinstance(domain, Stream)
+        if isinstance(unit, WEvent) and not domain.regular:
+            return unit.single_user or domain.users == 1
+        known = isinstance(unit, Event | LTrajectory | User | WEvent)
+        return known and not (domain.regular and getattr(unit, "add_remove", False))
+
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return the proved constants of record and user level, else infinity."""
         known = _TRUNCATION.get(type(source), math.inf)
         return known if source == target else math.inf
 
-    def _keeps_all(self, domain: Stream) -> bool:
-        return domain.times <= self.per_unit
+    def _keeps_all(self, domain: Domain) -> bool:
+        if isinstance(domain, Stream):
+            return domain.times <= self.per_unit
+        assert isinstance(domain, Table)
+        return domain.greatest_size <= self.per_unit
 
     def _first_points(self, row: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
         points = [time for time, value in enumerate(row) if value is not None]

@@ -14,7 +14,7 @@ from typing import Any
 
 from undertow.errors import MismatchError
 from undertow.privacy.exact import Exact, Number, exact
-from undertow.spaces.base import Database, Domain, Metric, View
+from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import record_order
 from undertow.spaces.metric import image_or_values
 
@@ -101,6 +101,10 @@ class Identity(View):
 
     def require_domain(self, domain: Domain) -> None:
         """Accept every domain."""
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True."""
+        return True
 
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return 1 between equal metrics; unknown, hence infinite, otherwise."""
@@ -203,6 +207,18 @@ class Chain(View):
         """Require that both views fit."""
         self.first.require_domain(domain)
         self.second.require_domain(image_or_values(self.first, domain))
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether both views take every value of their images."""
+        return self.first.fills_image(domain) and self.second.fills_image(
+            image_or_values(self.first, domain)
+        )
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return whether the second view does, on all that the first can show."""
+        return self.first.fills_image(domain) and self.second.keeps_chains(
+            unit, image_or_values(self.first, domain)
+        )
 
     def stretch(self, source: Metric, target: Metric) -> Exact:
         """Return the least product over the units either part declares."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from undertow.errors import MismatchError
-from undertow.spaces.base import Domain, View
+from undertow.spaces.base import Domain, Granularity, View
 from undertow.spaces.clique import count_cliques
 from undertow.spaces.domain import Graph
+from undertow.spaces.granularity import Edge, Node
 
 __all__ = ["CliqueCount", "Degree", "IncidentEdges", "VertexPairs"]
 
@@ -69,6 +70,10 @@ class IncidentEdges(View):
         """Return the graphs of the domain, which contain the stars."""
         return domain
 
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return True by edges and vertices: seen through the view, a chain is one."""
+        return isinstance(unit, Edge | Node)
+
     def require_domain(self, domain: Domain) -> None:
         """Require a graph with this vertex."""
         _require_vertices(self, domain, (self.vertex,))
@@ -112,6 +117,10 @@ class VertexPairs(View):
     def image(self, domain: Domain) -> Domain | None:
         """Return the graphs of the domain, which contain the images."""
         return domain
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return True by edges and vertices: seen through the view, a chain is one."""
+        return isinstance(unit, Edge | Node)
 
     def require_domain(self, domain: Domain) -> None:
         """Require a graph with these vertices."""

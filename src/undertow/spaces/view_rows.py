@@ -10,8 +10,16 @@ from numbers import Integral
 from typing import Any
 
 from undertow.errors import MismatchError
-from undertow.spaces.base import Domain, View
+from undertow.spaces.base import Domain, Granularity, View
 from undertow.spaces.domain import Rows, Table, record_order
+from undertow.spaces.granularity import (
+    Attribute,
+    Bounded,
+    BoundedById,
+    Edit,
+    Unbounded,
+    User,
+)
 from undertow.spaces.view_general import named, require_kind
 
 __all__ = ["Ids", "RandomBlock", "RowPosition", "SortedPosition"]
@@ -50,6 +58,10 @@ class Ids(View):
         """Return the rows with these ids."""
         rows = _rows(self, domain)
         return replace(rows, ids=tuple(key for key in rows.ids if key in self.ids))
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True: rows vary independently."""
+        return True
 
     def require_domain(self, domain: Domain) -> None:
         """Require rows that have these ids."""
@@ -109,6 +121,10 @@ class RandomBlock(View):
         rows = _rows(self, domain)
         return replace(rows, ids=tuple(key for key in rows.ids if self.holds(key)))
 
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True: rows vary independently."""
+        return True
+
     def require_domain(self, domain: Domain) -> None:
         """Require rows with ids."""
         _rows(self, domain)
@@ -143,6 +159,13 @@ class _Position(View):
     def _places(self, number: int) -> int:
         return len(range(self.block, number, self.of))
 
+    def places(self, domain: Domain) -> float:
+        """Return how many positions there are at most."""
+        if isinstance(domain, Rows):
+            return self._places(len(domain.ids))
+        most = domain.greatest_size if isinstance(domain, Table) else math.inf
+        return most if most == math.inf else self._places(int(most))
+
 
 @dataclass(frozen=True, slots=True)
 class RowPosition(_Position):
@@ -169,6 +192,20 @@ class RowPosition(_Position):
     def name(self) -> str:
         """The name used in reports."""
         return f"row positions {self.block} of {self.of}"
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether rows cannot be absent, or one position holds them all."""
+        rows = isinstance(domain, Rows)
+        return rows and (not _can_be_absent(domain) or self.places(domain) <= 1)
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return True where `unit` replaces rows: absent ones are always the last.
+
+        Where rows come and go one by one, only the last position can change so.
+        """
+        known = isinstance(unit, Attribute | Bounded | BoundedById | Edit | User)
+        proved = known and not getattr(unit, "add_remove", False)
+        return self.fills_image(domain) or (isinstance(domain, Rows) and proved)
 
     def require_domain(self, domain: Domain) -> None:
         """Require rows, or listed tuples of rows."""
@@ -214,9 +251,37 @@ class SortedPosition(_Position):
             return replace(domain, max_size=places)
         return replace(domain, size=places)
 
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether any multiset comes out, or a single position."""
+        if isinstance(domain, Table):
+            return True
+        return isinstance(domain, Rows) and self.places(domain) <= 1
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return True where steps of `unit` can keep the order of the positions.
+
+        Values that grow are replaced from the top, values that shrink from the bottom.
+        Attributes change one by one past at most one neighbour, so at two positions.
+        Without absent rows no row can come or go, in the image as in the range.
+        """
+        if self.fills_image(domain):
+            return True
+        if not isinstance(domain, Rows):
+            return False
+        if isinstance(unit, Attribute):
+            several = [v is None or len(v) > 1 for _, v in domain.attributes]
+            return self.places(domain) <= 2 or sum(several) <= 1
+        if isinstance(unit, Unbounded) or getattr(unit, "add_remove", False):
+            return not domain.free_ids
+        return isinstance(unit, Bounded | BoundedById | Edit | User)
+
     def require_domain(self, domain: Domain) -> None:
         """Require rows, a table, or listed tuples of rows."""
         require_kind(self, domain, ("rows", "table", "finite"))
+
+
+def _can_be_absent(domain: Domain) -> bool:
+    return isinstance(domain, Rows) and domain.free_ids
 
 
 def _pad(rows: list[Any], room: int | None) -> tuple[Any, ...]:

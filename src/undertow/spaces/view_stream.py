@@ -47,6 +47,10 @@ class _Rectangle(View):
             times=stream.times if times is None else len(times),
         )
 
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True: cells vary independently."""
+        return True
+
     def require_domain(self, domain: Domain) -> None:
         """Require a stream that has these users and times."""
         stream = _stream(self, domain)
@@ -211,7 +215,10 @@ class Locations(View):
         return _mask(database, frozenset(self._chosen(stream)))
 
     def image(self, domain: Domain) -> Domain | None:
-        """Return the stream with gaps on these locations."""
+        """Return the stream on these locations.
+
+        It has gaps unless the locations are all that a stream without gaps has.
+        """
         stream = _stream(self, domain)
         if stream.values is None:
             return replace(stream, regular=False)
@@ -219,7 +226,18 @@ class Locations(View):
         clusters = stream.clusters and tuple(
             p for p in stream.clusters if p[0] in chosen
         )
-        return replace(stream, regular=False, values=chosen, clusters=clusters)
+        whole = stream.regular and len(chosen) == len(stream.values)
+        return replace(stream, regular=whole, values=chosen, clusters=clusters)
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether cells vary independently, and it is known where they can gap.
+
+        A stream without gaps that leaves its locations open may have no others than
+        the ones named: then nothing is hidden, and no cell of the view is ever a gap.
+        """
+        stream = _stream(self, domain)
+        known = stream.values is not None or not stream.regular
+        return known or len(self.values) == 1
 
     def require_domain(self, domain: Domain) -> None:
         """Require a stream that has these locations or clusters."""

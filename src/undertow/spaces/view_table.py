@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from undertow.errors import FalsifiedClaimError, MismatchError
 from undertow.privacy.exact import Exact, Number, exact, format_up
-from undertow.spaces.base import Domain, Metric, View
+from undertow.spaces.base import Domain, Granularity, Metric, View
 from undertow.spaces.domain import Rows, Table
+from undertow.spaces.granularity import Attribute, Bounded, Edit, Unbounded
 from undertow.spaces.metric import Euclidean
 from undertow.spaces.metric_number import require_number
 from undertow.spaces.view_general import named, require_kind
@@ -102,6 +103,17 @@ class Select(View):
                 "has others."
             )
 
+    def fills_image(self, domain: Domain) -> bool:
+        """Return whether every record of the image can be selected."""
+        if self.statistic == "count":
+            return False
+        return not _table(self, domain).multi or self.covers(domain)
+
+    def keeps_chains(self, unit: Granularity, domain: Domain) -> bool:
+        """Return True for changes of records: none need leave the cells and return."""
+        by_record = isinstance(unit, Attribute | Bounded | Edit | Unbounded)
+        return self.statistic == "records" and by_record
+
     def covers(self, domain: Domain) -> bool:
         """Return whether every record of the universe is selected."""
         table = _table(self, domain)
@@ -160,6 +172,10 @@ class Project(View):
         if domain.cell not in self.attributes:
             smaller = replace(smaller, cells=(), multi=False, max_cells=None)
         return replace(smaller, attributes=kept)
+
+    def fills_image(self, domain: Domain) -> bool:
+        """Return True: the columns vary independently."""
+        return True
 
     def require_domain(self, domain: Domain) -> None:
         """Require a table or rows with these columns."""

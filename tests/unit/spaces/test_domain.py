@@ -331,3 +331,9 @@ def test_a_domain_too_large_is_not_enumerated():
     with pytest.raises(AssumptionError, match="at most 200000 databases"):
         require_enumerable(Graph(10))
     require_enumerable(Graph(4))
+
+
+def test_domains_of_any_size_are_refused_in_one_sentence():
+    table = Table(range(1000), values_per_cell=1, max_size=1000)
+    with pytest.raises(AssumptionError, match="to be enumerated, got over 1e\\+300;"):
+        list(table.databases())

@@ -8,7 +8,7 @@ from undertow.errors import VacuousGranularityError
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import Trajectory
+from undertow.spaces.granularity import FreeLunch, Group, Trajectory
 from undertow.spaces.influence.finite import finite_family
 from undertow.spaces.influence.graph import graph_family
 from undertow.spaces.influence.rows import rows_family
@@ -18,20 +18,43 @@ from undertow.spaces.influence.table import table_family
 
 __all__ = ["family_for"]
 
+# Pairs of databases, times columns, up to which several steps at once are compared pair
+# by pair where the classes give a bound only.
+_COMPARED_PAIRS = 200_000
+
 
 def family_for(
     domain: Domain, target: Granularity, *, columns: tuple[Column, ...]
 ) -> ChangeFamily:
     """Return the change classes of `target` on `domain`; see ``change_family``."""
     target.require_domain(domain)
-    if isinstance(target, Trajectory):
-        target = target.on(domain)
+    target = _plain_target(target, domain)
     if not _has_neighbours(domain, target):
         return listed([Row(Change("none", "no change: there is one database"), {})])
     family = _structural(domain, target, columns)
-    if family is None:
+    several = isinstance(target, FreeLunch | Group)
+    loose = family is not None and several and not family.tight
+    if family is None or (loose and _few_pairs(domain, columns)):
         family = finite_family(domain, target, columns=columns)
     return family
+
+
+def _plain_target(target: Granularity, domain: Domain) -> Granularity:
+    """Return the target without synonyms and without groups of groups."""
+    if isinstance(target, Trajectory):
+        return target.on(domain)
+    if not isinstance(target, Group):
+        return target
+    base = _plain_target(target.base, domain)
+    if isinstance(base, FreeLunch):
+        return base  # one step already reaches everything
+    if isinstance(base, Group):
+        return Group(base.base, base.size * target.size)
+    return base if target.size == 1 else Group(base, target.size)
+
+
+def _few_pairs(domain: Domain, columns: tuple[Column, ...]) -> bool:
+    return domain.count() ** 2 * len(columns) <= _COMPARED_PAIRS
 
 
 def _structural(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from undertow.privacy.exact import Exact
@@ -26,6 +26,9 @@ __all__ = [
     "RepeatedFamily",
     "UnionFamily",
 ]
+
+# Columns up to which each is compared with the most that it can move at all.
+_COMPARED_COLUMNS = 200
 
 Grow = Callable[[Exact, Exact], Exact]
 """The influence of several changes, from the influence of one and their number."""
@@ -143,6 +146,8 @@ class RepeatedFamily(ChangeFamily):
         the influence of `times` changes as a function of the influence of one.
     tight : bool
         Whether `times` equal changes fit into the domain.
+    whole : ChangeFamily, optional
+        Covers any number of these changes. No column moves further than there.
 
     Notes
     -----
@@ -150,7 +155,9 @@ class RepeatedFamily(ChangeFamily):
     theirs, so it is at most :math:`\sum_\kappa n_\kappa a_j(\kappa)` with
     :math:`\sum_\kappa n_\kappa \le g`. Prices are convex, a convex function on this
     simplex is largest at a corner, hence :math:`g` equal changes are the worst case.
-    Columns in `capped` are charged at their largest influence, beside the corner.
+    Columns in `capped` are charged at their largest influence, beside the corner. So,
+    as a second bound, are those that `whole` keeps below :math:`g` changes; a third
+    bound is `whole` itself, and the least of the three counts.
     """
 
     mixes = True
@@ -162,24 +169,43 @@ class RepeatedFamily(ChangeFamily):
         *,
         capped: Mapping[int, Grow],
         tight: bool,
+        whole: ChangeFamily | None = None,
     ) -> None:
         self.base, self.times, self.capped = base, times, dict(capped)
+        self.whole = whole
         self.tight = base.tight and tight and not capped
         self.notes = base.notes
         self._largest: dict[int, Exact] = {}
+        self._diameters: dict[int, Exact] = {}
 
     def maximise(self, charges: Sequence[Charge], *, coordinate: int = 0) -> Maximum:
-        """Return the corner maximum, plus the capped columns at their largest."""
+        """Return the least of the bounds, the tight one among equals."""
         assert all(len(charge.columns) == 1 for charge in charges), "see mixes"
-        free = [c for c in charges if c.columns[0] not in self.capped]
-        fixed = [c for c in charges if c.columns[0] in self.capped]
+        seen = {charge.columns[0] for charge in charges}
+        capped = {j: self._grown_cap(j) for j in self.capped if j in seen}
+        options = [self._corner(charges, coordinate, capped)]
+        if self.whole is not None:
+            full = self._saturated(seen)
+            if full:
+                options.append(self._corner(charges, coordinate, capped | full))
+            top = self.whole.maximise(charges, coordinate=coordinate)
+            # The databases that attain it may be more than `times` changes apart.
+            options.append(Maximum(top.value, top.row, False))
+        return min(options, key=lambda top: (top.value, not top.tight))
+
+    def _corner(
+        self, charges: Sequence[Charge], coordinate: int, fixed: Mapping[int, Exact]
+    ) -> Maximum:
+        """Return the corner maximum, plus the `fixed` columns at their influence."""
+        free = [c for c in charges if c.columns[0] not in fixed]
         top = self.base.maximise([self._scaled(c) for c in free], coordinate=coordinate)
-        constant: Exact = 0
-        for charge in fixed:
-            cost = charge.price((self._cap(charge.columns[0]),))[coordinate]
-            constant = math.inf if math.inf in (constant, cost) else constant + cost
-        value = math.inf if math.inf in (top.value, constant) else top.value + constant
-        return Maximum(value, self._row(top.row), self.tight and top.tight)
+        value = top.value
+        for charge in charges:
+            if charge.columns[0] in fixed:
+                cost = charge.price((fixed[charge.columns[0]],))[coordinate]
+                value = math.inf if math.inf in (value, cost) else value + cost
+        tight = self.tight and top.tight and not fixed
+        return Maximum(value, self._row(top.row, fixed), tight)
 
     def _scaled(self, charge: Charge) -> Charge:
         def price(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
@@ -190,22 +216,42 @@ class RepeatedFamily(ChangeFamily):
     def _grown(self, influence: Exact) -> Exact:
         return ext_scale(self.times, influence)
 
-    def _cap(self, column: int) -> Exact:
+    def _grown_cap(self, column: int) -> Exact:
+        grown = self.capped[column](self._one(column), self.times)
+        return grown if self.whole is None else min(grown, self._diameter(column))
+
+    def _saturated(self, columns: Iterable[int]) -> dict[int, Exact]:
+        """Return the columns that `times` changes cannot move in full, and how far."""
+        free = [j for j in columns if j not in self.capped]
+        if len(free) > _COMPARED_COLUMNS:
+            return {}
+        return {
+            j: self._diameter(j)
+            for j in free
+            if self._diameter(j) < self._grown(self._one(j))
+        }
+
+    def _one(self, column: int) -> Exact:
         if column not in self._largest:
-            one = self.base.maximise([Charge((column,), lambda a: a)]).value
-            self._largest[column] = self.capped[column](one, self.times)
+            self._largest[column] = _largest(self.base, column)
         return self._largest[column]
 
-    def _row(self, row: Row) -> Row:
-        influences = {
-            j: self._cap(j) if j in self.capped else self._grown(a)
-            for j, a in row.influences.items()
-        }
-        for j in self.capped:
-            influences[j] = self._cap(j)
+    def _diameter(self, column: int) -> Exact:
+        assert self.whole is not None
+        if column not in self._diameters:
+            self._diameters[column] = _largest(self.whole, column)
+        return self._diameters[column]
+
+    def _row(self, row: Row, fixed: Mapping[int, Exact]) -> Row:
+        influences = {j: self._grown(a) for j, a in row.influences.items()}
+        influences |= fixed
         change = replace(
             row.change,
             summary=f"{self.times} times: {row.change.summary}",
             details=(*row.change.details, ("times", self.times)),
         )
         return Row(Change(change.kind, change.summary, change.details), influences)
+
+
+def _largest(family: ChangeFamily, column: int) -> Exact:
+    return family.maximise([Charge((column,), lambda influences: influences)]).value

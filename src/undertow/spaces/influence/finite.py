@@ -11,8 +11,9 @@ from undertow.errors import AssumptionError, VacuousGranularityError
 from undertow.privacy.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity, Metric
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.domain_finite import in_words
 from undertow.spaces.influence.runs import listed
-from undertow.spaces.metric import image_or_values
+from undertow.spaces.view_range import range_of
 
 __all__ = ["LARGEST_LISTED", "finite_family"]
 
@@ -34,16 +35,16 @@ def finite_family(
 
     Notes
     -----
-    View setting: the unit's distance between the images. Common setting: the quotient
-    of the unit by the fibres of the view, a shortest path on which moving inside a
-    fibre is free. Pairs with the same influences are one class.
+    View setting: the unit's distance inside the range of the view. Common setting: the
+    quotient of the unit by the fibres of the view, a shortest path on which moving
+    inside a fibre is free. Pairs with the same influences are one class.
     """
     if domain.count() > LARGEST_LISTED:
         raise AssumptionError(
             f"domain must have at most {LARGEST_LISTED} databases for {target.name} "
             "with these views, for which no closed form is known, got "
-            f"{domain.count():g}; use a smaller instance, or views by cell, time, "
-            "user, id or vertex."
+            f"{in_words(domain.count())}; use a smaller instance, or views by cell, "
+            "time, user, id or vertex."
         )
     databases = list(domain.databases())
     measures = [_measure(column, domain, databases) for column in columns]
@@ -75,14 +76,12 @@ Measure = Callable[[Database, Database], Exact]
 def _measure(column: Column, domain: Domain, databases: Sequence[Database]) -> Measure:
     column.view.require_domain(domain)
     if column.setting == "view":
-        image = image_or_values(column.view, domain)
+        shown = range_of(column.view, domain)
+        shown.require_unit(column.unit)
+        seen = {database: column.view.apply(database, domain) for database in databases}
 
         def between(first: Database, second: Database) -> Exact:
-            ours = column.view.apply(first, domain)
-            theirs = column.view.apply(second, domain)
-            if ours == theirs:
-                return 0
-            return _exact(column.unit.distance(ours, theirs, image))
+            return shown.distance(column.unit, seen[first], seen[second])
 
         return between
     return _quotient(column, domain, databases)

@@ -71,7 +71,8 @@ def _family(
             return None
         capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
         # The same edge cannot change twice, so equal changes are only a bound.
-        return RepeatedFamily(one, target.size, capped=capped, tight=False)
+        whole = _everything(domain, plain)
+        return RepeatedFamily(one, target.size, capped=capped, tight=False, whole=whole)
     return None
 
 
@@ -263,7 +264,11 @@ def _vertex(view: object) -> int | None:
 
 
 def _everything(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
-    """Return one class: the largest influence of each column on its own."""
+    """Return one class: the largest influence of each column on its own.
+
+    Without a cap the empty and the complete graph attain them all, but for vertex
+    pairs by vertices, whose covers are not counted, and clique counts.
+    """
     n, cap = domain.vertices, domain.degree_cap
     influences: dict[int, Exact] = {}
     for j, column in enumerate(plain):
@@ -271,8 +276,17 @@ def _everything(domain: Graph, plain: Sequence[Reduced]) -> ChangeFamily:
         if value:
             influences[j] = value
     row = Row(Change("all", "replace the whole graph"), influences)
-    discrete = all(c.is_discrete and isinstance(c.view, Identity) for c in plain)
-    return listed([row], tight=discrete)
+    whole = all(isinstance(c.view, Identity) and c.is_discrete for c in plain)
+    ends = not domain.is_capped and all(_attained_by_ends(c) for c in plain)
+    faithful = all(column.faithful for column in plain)
+    return listed([row], tight=faithful and (whole or ends))
+
+
+def _attained_by_ends(column: Reduced) -> bool:
+    if isinstance(column.view, CliqueCount):
+        return False
+    by_pairs = isinstance(column.view, VertexPairs)
+    return not (by_pairs and isinstance(column.unit, Node))
 
 
 def _largest(column: Reduced, n: int, cap: int) -> Exact:
@@ -296,7 +310,10 @@ def _largest(column: Reduced, n: int, cap: int) -> Exact:
 
 
 def _all_steps(unit: object, n: int, cap: int) -> int:
-    """Bound the steps between any two graphs."""
-    edges = min(math.comb(n, 2), n * cap)
-    # Detach all vertices but one, one by one, then attach them again.
-    return min(edges, 2 * (n - 1)) if isinstance(unit, Node) else edges
+    """Bound the steps between any two graphs; exact without a cap on the degrees."""
+    if cap == n - 1:
+        return n - 1 if isinstance(unit, Node) else math.comb(n, 2)
+    edges = min(2 * (n * cap // 2), n * min(2 * cap, n - 1) // 2)
+    # A cover of the edges that differ, of n - 1 vertices at most: all but one of them
+    # are detached one by one, and attached again.
+    return min(edges, 2 * (n - 1) - 1) if isinstance(unit, Node) else edges

@@ -2,8 +2,11 @@
 
 A column may wrap a plain one: a scaled unit, a group, a declared map after a view. Each
 wrapping is a monotone function of the plain influence, kept as a short list of steps.
-What cannot be reduced is replaced by a bound: infinite in the view setting, the
-distance of the pair itself in the common setting.
+What cannot be reduced is replaced by a bound: in the view setting one step for a
+discrete unit and infinity for any other, the distance of the pair itself in the common
+setting. In the view setting a plain influence is a distance inside the range of the
+view (:mod:`undertow.spaces.view_range`), and a declared map sends steps inside the
+range of the view before it to chains inside its own.
 """
 
 from __future__ import annotations
@@ -79,6 +82,9 @@ _PLAIN: dict[str, tuple[type[View], ...]] = {
     "graph": (Identity, Degree, IncidentEdges, VertexPairs, CliqueCount),
 }
 
+
+# Views that choose rows or cells by where they are, whatever they hold.
+_CHOOSES = (At, Cells, Ids, RandomBlock, RowPosition, Times, Users, Window)
 
 # Looked up first: most columns are plain, and there may be very many of them.
 _PLAIN_UNITS = frozenset({Bounded, Edge, Edit, Event, Node, Unbounded, User, WEvent})
@@ -206,11 +212,18 @@ def _reduce_view(column: Reduced, domain: Domain) -> Reduced:
         view = Chain(Identity(), view)
     if not isinstance(view, Chain):
         return _unknown(column)
-    if column.setting == "common":
-        # A coarser view has the smaller quotient distance.
+    if column.setting == "common" or column.is_discrete:
+        # A coarser view has the smaller quotient distance, and moves less often.
         inner = replace(column, view=view.first, faithful=False)
         return _reduce_view(inner, domain)
-    return _reduce_chain(column, view, domain)
+    return _reduce_chain(column, _by_record(view), domain)
+
+
+def _by_record(view: Chain) -> Chain:
+    """Choose the rows or cells first and clip them then, which shows the same."""
+    if isinstance(view.first, Clip) and isinstance(view.second, _CHOOSES):
+        return Chain(view.second, view.first)
+    return view
 
 
 def _reduce_chain(column: Reduced, view: Chain, domain: Domain) -> Reduced:
@@ -248,7 +261,7 @@ def _reduce_number(column: Reduced) -> Reduced:
 
 
 def _unknown(column: Reduced) -> Reduced:
-    if column.setting == "common":
+    if column.setting == "common" or column.is_discrete:
         return replace(column, view=Identity(), setting="view", faithful=False)
     lost: tuple[Step, ...] = (("scale", math.inf),)
     return Reduced(Identity(), FreeLunch(), "view", (*lost, *column.steps), False)

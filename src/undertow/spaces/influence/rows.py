@@ -11,7 +11,9 @@ Attribute                           changed attributes, the same
 =================================== =============================
 
 both on a view of some ids and modulo what it does not see, since rows vary
-independently. Views by position see an id wherever the rows before it put it.
+independently. Views by position see an id wherever the rows before it put it; in the
+view setting their steps are steps inside the range, where absent rows come last and
+sorted ones stay sorted.
 """
 
 from __future__ import annotations
@@ -72,9 +74,10 @@ class _Sight:
     room: int
     exact: bool
 
-    def sees(self, key: Hashable) -> bool:
-        """Return whether a row with this id is seen."""
-        return self.ids is None or key in self.ids
+    @property
+    def by_position(self) -> bool:
+        """Whether a row can take the place of another one in the view."""
+        return not self.exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def _family(
     if isinstance(target, Group):
         return _repeated(domain, target, plain, sights)
     if isinstance(target, FreeLunch):
-        return _everything(domain, sights)
+        return _everything(domain, sights, stay=False)
     steps = _steps(domain, target)
     if steps is None:
         return None
@@ -131,8 +134,7 @@ def _sight(column: Reduced, domain: Rows) -> _Sight:
 
 
 def _steps(domain: Rows, target: Granularity) -> list[_Step] | None:
-    several = domain.values is None or len(domain.values) > 1
-    change = [_Step("change the value", False)] if several else []
+    change = [_Step("change the value", False)] if _several(domain) else []
     toggle = [_Step("add or remove the row", True)] if domain.free_ids else []
     if isinstance(target, Attribute):
         return [
@@ -189,17 +191,18 @@ def _row(domain: Rows, sights: Sequence[_Sight], kind: _Kind, *, step: _Step) ->
 
 
 def _influence(domain: Rows, sight: _Sight, step: _Step) -> Exact:
+    return sight.column.finish(_plain_influence(domain, sight, step))
+
+
+def _plain_influence(domain: Rows, sight: _Sight, step: _Step) -> Exact:
     if sight.room == 0:
         return 0
     shown = _shown(domain, sight, step.attribute)
     if not step.toggles and not shown:
         return 0
-    by_position = sight.room > 1 or not sight.exact
-    if by_position and sight.column.setting == "view":
-        if isinstance(sight.column.view, SortedPosition):
-            shown = _shown(domain, sight, None)  # another record takes the position
-        return sight.column.finish(_shifted(sight, step, shown))
-    return sight.column.finish(_moved(domain, sight, step.toggles, shown))
+    if sight.by_position and sight.column.setting == "view":
+        return _shifted(domain, sight, step, shown)
+    return _moved(domain, sight, step.toggles, shown)
 
 
 def _shown(domain: Rows, sight: _Sight, attribute: str | None) -> int:
@@ -216,7 +219,7 @@ def _moved(domain: Rows, sight: _Sight, toggles: bool, shown: int) -> Exact:
     unit = sight.column.unit
     if isinstance(unit, FreeLunch | Edit):
         return 1
-    if isinstance(unit, Unbounded) or (isinstance(unit, User) and unit.add_remove):
+    if _comes_and_goes(unit):
         if toggles:
             return 1
         return 2 if domain.free_ids else math.inf
@@ -227,43 +230,88 @@ def _moved(domain: Rows, sight: _Sight, toggles: bool, shown: int) -> Exact:
     return math.inf
 
 
-def _shifted(sight: _Sight, step: _Step, shown: int) -> Exact:
-    """Bound the rows of a block by position that one change can shift."""
-    unit = sight.column.unit
-    shifts = sight.room
-    if isinstance(sight.column.view, RowPosition) and not step.toggles:
-        shifts = 1  # the row stays where it is
+def _shifted(domain: Rows, sight: _Sight, step: _Step, shown: int) -> Exact:
+    """Bound how far one change moves a block by position inside its range."""
+    view, unit = sight.column.view, sight.column.unit
+    assert isinstance(view, RowPosition | SortedPosition)
+    if _comes_and_goes(unit) and domain.free_ids:
+        if not _several(domain):
+            return 1  # how many positions there are
+        # Only the last position comes or goes: all after the first that differs leave.
+        fewer = len(range(view.block, len(domain.ids) - 1, view.of))
+        return sight.room + (fewer if step.toggles else sight.room)
+    if isinstance(view, RowPosition) and not step.toggles:
+        return _moved(domain, sight, False, shown)  # the row stays where it is
+    if step.toggles and isinstance(unit, Edit):
+        return sight.room
+    if step.toggles and not isinstance(unit, FreeLunch):
+        return math.inf  # the number of positions is published
+    return _across(domain, sight)
+
+
+def _across(domain: Rows, sight: _Sight) -> Exact:
+    """Bound how far apart two blocks by position with all positions held can be."""
+    view, unit = sight.column.view, sight.column.unit
     if isinstance(unit, FreeLunch):
         return 1
-    if isinstance(unit, Edit):
-        return shifts
-    if isinstance(unit, Unbounded) or (isinstance(unit, User) and unit.add_remove):
-        return 2 * shifts
-    if step.toggles:
-        return math.inf
-    if isinstance(unit, Bounded | BoundedById | User):
-        return shifts
-    return shifts * shown if isinstance(unit, Attribute) else math.inf
+    if _comes_and_goes(unit):
+        return 2 * sight.room if domain.free_ids else math.inf
+    if isinstance(unit, Attribute):
+        each = _shown(domain, sight, None)
+        # Otherwise by way of the smallest record at every position.
+        ways = 1 if view.keeps_chains(unit, domain) else 2
+        return ways * sight.room * each
+    known = isinstance(unit, Bounded | BoundedById | Edit | User)
+    return sight.room if known else math.inf
 
 
-def _everything(domain: Rows, sights: Sequence[_Sight]) -> ChangeFamily:
-    several = domain.values is None or len(domain.values) > 1
+def _comes_and_goes(unit: object) -> bool:
+    """Return whether a step of the unit is a row that comes or goes."""
+    return isinstance(unit, Unbounded) or (isinstance(unit, User) and unit.add_remove)
+
+
+def _several(domain: Rows) -> bool:
+    return domain.values is None or len(domain.values) > 1
+
+
+def _everything(domain: Rows, sights: Sequence[_Sight], *, stay: bool) -> ChangeFamily:
+    """Return one class: the largest influence of each column on its own.
+
+    Parameters
+    ----------
+    domain : Rows
+        The rows.
+    sights : sequence of _Sight
+        The columns.
+    stay : bool
+        Whether all rows stay present.
+    """
+    several, toggles = _several(domain), domain.free_ids and not stay
+    steps = [_Step("", True)] if toggles else []
+    steps += [_Step("", False)] if several else []
     influences: dict[int, Exact] = {}
     for j, sight in enumerate(sights):
-        seen = len(domain.ids) if sight.ids is None else len(sight.ids)
-        steps = [_Step("", True)] if domain.free_ids else []
-        steps += [_Step("", False)] if several else []
-        each = max(_influence(domain, sight, step) for step in steps)
-        total = each if sight.column.is_discrete or each == math.inf else seen * each
-        if seen and total:
+        total = sight.column.finish(_all_rows(domain, sight, steps))
+        if total:
             influences[j] = total
     row = Row(Change("all", "replace the whole data"), influences)
     discrete = all(s.column.is_discrete for s in sights)
-    additive = all(s.column.additive or s.column.is_discrete for s in sights)
     exact = all(s.exact and s.column.faithful for s in sights)
     # Where rows can change and be absent, no one pair is the worst for every unit.
-    one_way = discrete or not (several and domain.free_ids)
-    return listed([row], tight=additive and exact and one_way)
+    one_way = discrete or not (several and toggles)
+    return listed([row], tight=exact and one_way)
+
+
+def _all_rows(domain: Rows, sight: _Sight, steps: Sequence[_Step]) -> Exact:
+    seen = len(domain.ids) if sight.ids is None else len(sight.ids)
+    each = max((_plain_influence(domain, sight, step) for step in steps), default=0)
+    if not each or not seen:
+        return 0
+    if each == math.inf or sight.column.is_discrete:
+        return each
+    if sight.by_position and sight.column.setting == "view":
+        return _across(domain, sight) if _several(domain) else sight.room
+    return seen * each
 
 
 def _repeated(
@@ -275,7 +323,9 @@ def _repeated(
     one = _family(domain, target.base, plain)
     if one is None:
         return None
+    steps = _steps(domain, target.base) or []
+    stay = not any(step.toggles for step in steps)
+    whole = _everything(domain, sights, stay=stay)
     capped = {j: grow(column) for j, column in enumerate(plain) if not column.additive}
     room = all(kind.number >= target.size for kind in _id_kinds(domain, sights))
-    simple = not isinstance(target.base, FreeLunch | Group)
-    return RepeatedFamily(one, target.size, capped=capped, tight=room and simple)
+    return RepeatedFamily(one, target.size, capped=capped, tight=room, whole=whole)

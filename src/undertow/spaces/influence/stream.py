@@ -241,7 +241,8 @@ def _whole_rows(
         return Change("user", words, (("users", kinds[k].example),))
 
     tight = all(palette.single for palette in found) and all(
-        sight.attained(len(sight.times), flags[s], leaves=leaves) or within
+        sight.attained(len(sight.times), flags[s], leaves=leaves)
+        or (within and isinstance(sight.unit, Element) and sight.column.faithful)
         for flags in worst
         for s, sight in enumerate(sights.shapes)
     )
@@ -249,8 +250,10 @@ def _whole_rows(
     return ExplicitFamily(len(kinds) * len(found), runs, describe=describe, tight=tight)
 
 
-def _everything(domain: Stream, sights: Sights) -> ExplicitFamily:
-    (palette,) = palettes(domain, sights.shapes, "replace")
+def _everything(
+    domain: Stream, sights: Sights, *, mode: Mode = "replace"
+) -> ExplicitFamily:
+    (palette,) = palettes(domain, sights.shapes, mode)
     flags = palette.together()
     pieces: list[list[Piece]] = []
     for s, sight in enumerate(sights.shapes):
@@ -278,10 +281,15 @@ def _repeated(
         j: grow(plain.shapes[plain.layout.shape_of[j]])
         for j in plain.layout.columns([not column.additive for column in plain.shapes])
     }
+    base, whole = target.base, None
+    if not isinstance(base, Element):
+        stays = isinstance(base, LTrajectory) and not base.moves_gaps(domain)
+        sights = _sights(domain, base, plain)
+        whole = _everything(domain, sights, mode="relocate" if stays else "replace")
     # Equal changes of different users: at least as many as there are steps.
     same = all(getattr(column.view, "users", None) is None for column in plain.shapes)
     room = same and domain.users >= target.size * _users_per_step(target.base)
-    return RepeatedFamily(one, target.size, capped=capped, tight=room)
+    return RepeatedFamily(one, target.size, capped=capped, tight=room, whole=whole)
 
 
 def _users_per_step(base: Granularity) -> float:

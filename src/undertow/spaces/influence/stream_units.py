@@ -292,9 +292,20 @@ def stream_sight(column: Reduced, domain: Stream) -> StreamSight:
         seen,
         values,
         domain.users if users is None else len(users),
-        where.regular,
+        where.regular or _may_be_regular(column, domain),
         len(where.cluster_labels) if isinstance(column.unit, Element) else 0,
     )
+
+
+def _may_be_regular(column: Reduced, domain: Stream) -> bool:
+    """Return whether a view of places may leave no gaps where events come and go.
+
+    The safe reading of a stream without gaps that leaves its locations open: the places
+    may be all there are, and then no event can come or go, or they may not.
+    """
+    adds = bool(getattr(column.unit, "add_remove", False))
+    hides = column.setting == "common" or column.view.fills_image(domain)
+    return adds and not hides
 
 
 def _require_fit(column: Reduced, where: Stream, times: int) -> None:

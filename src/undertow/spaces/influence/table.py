@@ -40,6 +40,7 @@ __all__ = ["record_row", "replacement_row", "table_family"]
 
 # Cell sets of overlapping tables up to which every one is a type of its own.
 _LISTED_SETS = 2_000
+_REPLACING = (Attribute, Bounded)
 
 
 def table_family(
@@ -56,11 +57,22 @@ def table_family(
     """
     plain = [reduce_column(column, domain) for column in columns]
     if isinstance(target, Group):
-        return _repeated(domain, target.base, plain, times=target.size)
+        replaces = domain.size is not None or isinstance(target.base, _REPLACING)
+        everything = _everything(domain, plain, base=Bounded() if replaces else Edit())
+        return _repeated(
+            domain, target.base, plain, times=target.size, whole=everything
+        )
     if isinstance(target, FreeLunch):
-        base: Granularity = Edit() if domain.size is None else Bounded()
-        return _repeated(domain, base, plain, times=domain.greatest_size)
+        base = Edit() if domain.size is None else Bounded()
+        return _everything(domain, plain, base=base)
     return _family(domain, target, plain)
+
+
+def _everything(
+    domain: Table, plain: Sequence[Reduced], *, base: Granularity
+) -> ChangeFamily | None:
+    """Return the changes of every record."""
+    return _repeated(domain, base, plain, times=domain.greatest_size, whole=None)
 
 
 def _family(
@@ -289,21 +301,16 @@ def _top_family(
 
 
 def _repeated(
-    domain: Table, base: Granularity, plain: Sequence[Reduced], *, times: Exact
+    domain: Table,
+    base: Granularity,
+    plain: Sequence[Reduced],
+    *,
+    times: Exact,
+    whole: ChangeFamily | None,
 ) -> ChangeFamily | None:
-    one = table_family_of(domain, base, plain)
+    one = _family(domain, base, plain)
     if one is None:
         return None
     capped = {j: grow(c) for j, c in enumerate(plain) if not c.additive}
-    return RepeatedFamily(
-        one, times, capped=capped, tight=domain.greatest_size >= times
-    )
-
-
-def table_family_of(
-    domain: Table, target: Granularity, plain: Sequence[Reduced]
-) -> ChangeFamily | None:
-    """Return the family of one step over columns that are already plain."""
-    if isinstance(target, Group):
-        return _repeated(domain, target.base, plain, times=target.size)
-    return _family(domain, target, plain)
+    room = domain.greatest_size >= times
+    return RepeatedFamily(one, times, capped=capped, tight=room, whole=whole)
