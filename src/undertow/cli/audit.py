@@ -57,7 +57,7 @@ _OTHERS = (
 )
 
 
-@audit.command("ldp")
+@audit.command("ldp", cls=opt.OnceCommand)
 def audit_ldp(
     context: typer.Context,
     protocol: opt.Protocol = None,
@@ -114,7 +114,7 @@ def audit_ldp(
         carry_out(with_baseline(job, baseline), run)
 
 
-@audit.command("callable")
+@audit.command("callable", cls=opt.OnceCommand)
 def audit_callable(
     context: typer.Context,
     function: opt.Function,
@@ -166,7 +166,7 @@ def audit_callable(
         carry_out(replace(job, stop_early=stop_early, version=version), run)
 
 
-@audit.command("command")
+@audit.command("command", cls=opt.OnceCommand)
 def audit_command(
     context: typer.Context,
     command: opt.Command,
@@ -215,12 +215,12 @@ def audit_command(
         carry_out(job, run)
 
 
-@audit.command("records")
+@audit.command("records", cls=opt.OnceCommand)
 def audit_records(
     context: typer.Context,
     file: opt.RecordFile,
     input_column: opt.InputColumn,
-    output_column: opt.OutputColumn,
+    output_column: opt.OutputColumns,
     claim: opt.ClaimedEpsilon = None,
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
@@ -235,6 +235,8 @@ def audit_records(
 ) -> None:
     """Audit runs that were recorded: one row for each, its input and its output.
 
+    Several output columns, each with --output-column before it, make one vector.
+
     Inputs are numbered for --pairs in the order of their first row; the seed says which
     runs choose the event and which certify.
 
@@ -246,7 +248,7 @@ def audit_records(
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         looked = read_scores(score)
         subject = read_records_file(
-            file, input_column=input_column, output_column=output_column
+            file, input_column=input_column, output_columns=output_column
         )
         chosen = read_pairs(pairs)
         job = Job(subject, stated, name=file.name, pairs=chosen, score=looked)

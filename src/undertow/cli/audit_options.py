@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 __all__ = [
     "Adjacency",
@@ -25,7 +26,8 @@ __all__ = [
     "Inputs",
     "JsonOutput",
     "LossMatrix",
-    "OutputColumn",
+    "OnceCommand",
+    "OutputColumns",
     "Pairs",
     "PriorLaw",
     "Protocol",
@@ -42,6 +44,24 @@ __all__ = [
     "Vectorised",
     "Workers",
 ]
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, where one value would be lost."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        *_, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            single = option.param_type_name == "option" and not option.multiple
+            plain = option.is_flag and not option.secondary_opts if single else True
+            if not plain and sum(one is option for one in given) > 1:
+                raise typer.BadParameter(
+                    f"{option.opts[0]} must be given once, got it again; leave all but "
+                    "one of them out."
+                )
+        return list(super().parse_args(ctx, args))
+
 
 Protocol = Annotated[
     str | None,
@@ -125,7 +145,14 @@ RecordFile = Annotated[
     ),
 ]
 InputColumn = Annotated[str, typer.Option(help="Column with the input of each run.")]
-OutputColumn = Annotated[str, typer.Option(help="Column with the output of each run.")]
+OutputColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--output-column",
+        help="Column with the output of each run; several, each with the option again, "
+        "make a vector.",
+    ),
+]
 Inputs = Annotated[
     str,
     typer.Option(
