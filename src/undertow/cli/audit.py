@@ -19,6 +19,7 @@ from undertow.cli.audit_inputs import (
     read_claim,
     read_function,
     read_input_list,
+    read_neighbours,
     read_pairs,
     read_protocol,
     read_scores,
@@ -123,6 +124,7 @@ def audit_callable(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     vectorised: opt.Vectorised = False,
@@ -150,6 +152,7 @@ def audit_callable(
         )
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         listed, chosen = read_input_list(inputs), read_pairs(pairs)
+        stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)
         looked, found = read_scores(score), read_function(function)
         version = package_version(function.partition(":")[0])
         subject = CallableSubject(
@@ -163,7 +166,8 @@ def audit_callable(
         way = "let the function take a generator, as its argument rng"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
         job = Job(subject, stated, name=function, pairs=chosen, score=looked)
-        carry_out(replace(job, stop_early=stop_early, version=version), run)
+        job = replace(job, stop_early=stop_early, version=version, remarks=told)
+        carry_out(job, run)
 
 
 @audit.command("command", cls=opt.OnceCommand)
@@ -175,6 +179,7 @@ def audit_command(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     seeded: opt.Seeded = False,
@@ -201,16 +206,18 @@ def audit_command(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
+        listed, chosen = read_input_list(inputs), read_pairs(pairs)
+        stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)
         subject = CommandSubject(
             command,
-            read_input_list(inputs),
+            listed,
             time_limit=time_limit,
             seeded=seeded,
             name=shortened(command),
         )
         way = "let the program draw from UNDERTOW_SEED alone and say --seeded"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
-        job = Job(subject, stated, name=command, pairs=read_pairs(pairs))
+        job = Job(subject, stated, name=command, pairs=chosen, remarks=told)
         job = replace(job, score=read_scores(score), stop_early=stop_early)
         carry_out(job, run)
 
@@ -225,6 +232,7 @@ def audit_records(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     trials: opt.Trials = None,
@@ -251,7 +259,11 @@ def audit_records(
             file, input_column=input_column, output_columns=output_column
         )
         chosen = read_pairs(pairs)
+        stated, told = read_neighbours(
+            stated, subject.inputs, pairs=chosen, stated=neighbours
+        )
         job = Job(subject, stated, name=file.name, pairs=chosen, score=looked)
+        job = replace(job, remarks=told)
         carry_out(job, run)
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Inputs",
     "JsonOutput",
     "LossMatrix",
+    "Neighbours",
     "OnceCommand",
     "OutputColumns",
     "Pairs",
@@ -52,6 +53,7 @@ class OnceCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
         *_, given = self.make_parser(ctx).parse_args(args=list(args))
+        option: Any  # the parser's class differs between versions of typer
         for option in given:
             single = option.param_type_name == "option" and not option.multiple
             plain = option.is_flag and not option.secondary_opts if single else True
@@ -211,8 +213,15 @@ ClaimedMu = Annotated[
 Adjacency = Annotated[
     str,
     typer.Option(
-        help="What the claim lets change: replace, add-remove (tested at its price for "
-        "replacing a record) or local."
+        help="What the claim lets change: replace, add-remove or local. If inputs "
+        "differ in a record's value, add-remove is tested at the price of replacing it."
+    ),
+]
+Neighbours = Annotated[
+    str | None,
+    typer.Option(
+        help="With add-remove: what two inputs are, one-apart (one has a record more) "
+        "or replaced (a record differs); read off inputs that are lists of records."
     ),
 ]
 Trials = Annotated[

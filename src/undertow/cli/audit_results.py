@@ -55,6 +55,7 @@ class Job:
     baseline: bool = False
     stop_early: bool = False
     command: str = ""
+    remarks: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -121,7 +122,7 @@ class Conducted:
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the result."""
         asked, used = self.job.trials, self.result.trials
-        notes = list(self.result.notes)
+        notes = [*self.result.notes, *self.job.remarks]
         recorded = isinstance(self.job.subject, RecordedSubject)
         if recorded and asked is not None and used < asked - self.job.size:
             notes.append(

@@ -335,3 +335,50 @@ def test_arguments_are_named_as_the_options_are():
     )
     with pytest.raises(ValueError, match=r"^--score must be one$"), in_option_words():
         raise ValueError("--score must be one")
+
+
+TABLES = [
+    ("[[1, 2], [1, 2, 3]]", "one-apart"),
+    ('[[], [{"age": 3}]]', "one-apart"),
+    ('[{"age": [3, 4]}, {"age": [4, 3, 3]}]', "one-apart"),
+    ('[["b", "a"], ["a", "c"]]', "replaced"),
+    ('[{"age": [3], "zip": [1]}, {"age": [3], "zip": [2]}]', "replaced"),
+    ("[0, 1]", None),
+    ('["week1.csv", "week2.csv"]', None),
+    ("[[1, 2], [1, 2, 3, 4]]", None),
+    ("[[1, 2], [3, 4]]", None),
+    ("[[1], [1, 2], [1, 3]]", None),
+]
+
+
+@pytest.mark.parametrize(("inputs", "difference"), TABLES)
+def test_what_two_inputs_are_is_read_or_asked_for(inputs, difference, tmp_path):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "def loud(table, rng):\n"
+        "    return len(str(table)) * 1.5 + rng.laplace(scale=1 / 1.5)\n",
+        encoding="utf-8",
+    )
+    sys.path.insert(0, str(tmp_path))
+    sys.modules.pop("loud", None)
+    words = ("callable", "loud:loud", f"--inputs={inputs}", "--trials=400")
+    words = (*words, "--adjacency=add-remove", "--claim=1")
+    if difference is None:
+        result = invoke("audit", *words)
+        assert result.exit_code == 2
+        assert "must come with --neighbours one-apart" in result.stderr
+        words = (*words, "--neighbours=one-apart")
+    result = invoke("audit", *words, "--json")
+    found = json.loads(result.stdout)
+    kept = "add-remove" if difference == "replaced" else "one-apart"
+    assert found["claim"]["adjacency"] == kept
+    assert found["tested"]["epsilon"] == (2 if kept == "add-remove" else 1)
+    expected = "price for replacing" if kept == "add-remove" else "as it stands"
+    assert expected in found["notes"][-1]
+
+
+def test_neighbours_are_stated_with_add_remove_alone():
+    words = ("command", "cat", "--inputs=[0, 1]", "--claim=1", "--neighbours=replaced")
+    result = invoke("audit", *words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "must come with --adjacency add-remove" in result.stderr
