@@ -21,6 +21,7 @@ from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit._pair_chunks import BATCH, EventTest, Pair
 from undertow.audit._pair_outcome import FEWEST, pair_result
 from undertow.audit._pair_scores import ScoreChoice
+from undertow.audit._process import OutOfTimeError
 from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult
@@ -92,7 +93,8 @@ def audit_pair_until_refuted(
     ------
     AuditError
         If the subject misbehaves, repeats its batches or is recorded, or if so few
-        trials cannot refute the claim in any case.
+        trials cannot refute the claim in any case. A program that passes its time limit
+        after the first look ends the run, which is told in a note.
 
     Notes
     -----
@@ -121,10 +123,15 @@ def audit_pair_until_refuted(
     listed = read_pairs(pairs, len(subject.inputs))
     plan = _plan(listed, _TRIALS if trials is None else trials, claim, level)
     search = Search(subject, claim, listed, level, score, root)
-    drawn = 0
+    drawn, found = 0, None
     for number, stage in enumerate(plan.stages, start=1):
         step = _step(stage.runs, chunk, last=stage.last)
-        choice = search.run(dict.fromkeys(plan.used, stage.train))
+        try:
+            choice = search.run(dict.fromkeys(plan.used, stage.train))
+        except OutOfTimeError:
+            if found is None:
+                raise
+            return _ended(found)
         looks = _Looks(subject, choice, runs=stage.runs, batch=step)
         key = () if stage.last else (number,)
         streams = _Streams(stream_seed(root), key)
@@ -133,7 +140,10 @@ def audit_pair_until_refuted(
         found = _result(looks, claim, level, counts, drawn, (stage, plan.needed), root)
         if found.violated:
             looks.guard(stage.train + counts["runs"], streams)
-            break
+            return found
+        if "ended" in counts:
+            return _ended(found)
+    assert found is not None
     return found
 
 
@@ -314,7 +324,12 @@ def _until_refuted(
 ) -> dict[str, int]:
     tested, counts = claim.for_replacement(), {"p": 0, "q": 0, "runs": 0}
     for index in range(looks.chunks):
-        part = looks(streams.chunk(index), index)
+        try:
+            part = looks(streams.chunk(index), index)
+        except OutOfTimeError:
+            if not counts["runs"]:
+                raise
+            return {**counts, "ended": 1}  # what was done before it counts
         counts = {name: counts[name] + part[name] for name in counts}
         if progress is not None:
             progress(index + 1, looks.chunks, _hits_so_far(counts))
@@ -322,6 +337,12 @@ def _until_refuted(
         if certify_anytime(tested, hits, (n, n), confidence)[0] > tested.level:
             break
     return counts
+
+
+def _ended(found: AuditResult) -> AuditResult:
+    """Return a result with a note that the time limit has ended the run."""
+    note = "runs passed the time limit and ended the audit: this is about those before"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _hits_so_far(counts: dict[str, int]) -> Counts:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import typer
 
+from undertow.audit._process import Paced
 from undertow.audit.claim import Claim
 from undertow.audit.outputs import shortened
 from undertow.audit.subject_callable import CallableSubject
@@ -217,7 +218,8 @@ def audit_command(
         )
         way = "let the program draw from UNDERTOW_SEED alone and say --seeded"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
-        job = Job(subject, stated, name=command, pairs=chosen, remarks=told)
+        paced = subject if seeded else Paced(subject)
+        job = Job(paced, stated, name=command, pairs=chosen, remarks=told)
         job = replace(job, score=read_scores(score), stop_early=stop_early)
         carry_out(job, run)
 
