@@ -132,6 +132,7 @@ def audit_callable(
     time_limit: opt.TimeLimit = 60.0,
     stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
+    seconds: opt.Seconds = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
     workers: opt.Workers = 1,
@@ -151,6 +152,7 @@ def audit_callable(
         run = Run(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
+        run = replace(run, seconds=seconds)
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         listed, chosen = read_input_list(inputs), read_pairs(pairs)
         stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)
@@ -187,6 +189,7 @@ def audit_command(
     time_limit: opt.TimeLimit = 60.0,
     stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
+    seconds: opt.Seconds = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
     workers: opt.Workers = 1,
@@ -206,6 +209,7 @@ def audit_command(
         run = Run(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
+        run = replace(run, seconds=seconds)
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         listed, chosen = read_input_list(inputs), read_pairs(pairs)
         stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)

@@ -36,6 +36,7 @@ __all__ = [
     "Repaired",
     "Report",
     "Scores",
+    "Seconds",
     "Seed",
     "Seeded",
     "StopEarly",
@@ -225,7 +226,18 @@ Neighbours = Annotated[
     ),
 ]
 Trials = Annotated[
-    int | None, typer.Option(help="Runs in all; 100000 or all recorded ones without.")
+    int | None,
+    typer.Option(
+        help="Runs in all; without it as many as take about --seconds where there is "
+        "that option, else 100000 or all recorded ones."
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        help="Without --trials: about how long to run; 10 by default. With "
+        "--checkpoint 100000 trials are made, and with --stop-early at most."
+    ),
 ]
 Confidence = Annotated[
     float, typer.Option(help="Probability that a true claim is not refuted.")

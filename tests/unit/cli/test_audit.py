@@ -203,7 +203,7 @@ def test_a_vectorised_function_and_a_nested_one_can_be_named(module):
 )
 def test_claims_of_every_kind_are_held_against_the_code(module, claim, notion, status):
     words = ("callable", f"{module}:many", "--inputs=[0, 1]", "--vectorised")
-    found = record(*words, *claim, status=status)
+    found = record(*words, *claim, "--trials=100000", status=status)
     assert found["claim"]["notion"] == notion
 
 
