@@ -95,7 +95,11 @@ def test_three_days_that_hold_the_days_before_accuse_nobody():
     rng = np.random.default_rng(3)
     inputs, outputs = [], []
     days = [
-        {value: value + rng.laplace(size=200) for value in (0, 1)} for _ in range(3)
+        {
+            value: value + np.round(rng.laplace(size=200) * 4096) / 4096
+            for value in (0, 1)
+        }
+        for _ in range(3)
     ]
     for last in range(3):
         for day in days[: last + 1]:
