@@ -1,4 +1,8 @@
-"""Talking to a program with limits on its time and on what it writes."""
+"""Talking to a program with limits on its time and on what it writes.
+
+A program that is slow gets smaller batches, so that its time limit is about single runs
+and not about how many of them were asked for at once.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,16 @@ import signal
 import subprocess
 import threading
 import time
-from typing import IO
+from collections.abc import Callable
+from typing import IO, Any
 
-__all__ = ["MOST", "exchange"]
+import numpy as np
+from numpy.typing import NDArray
+
+from undertow.audit._pair_draw import joined
+from undertow.errors import AuditError
+
+__all__ = ["MOST", "OutOfTimeError", "Paced", "exchange"]
 
 MOST = 1 << 28
 """Most bytes that are read from a program in one batch."""
@@ -20,6 +31,9 @@ _PIECE = 1 << 16
 _TAIL = 1 << 14
 # Seconds for the threads to end after the program has.
 _GRACE = 1.0
+# A part of a batch takes about so many seconds, or this share of the time limit; it has
+# at most so many times the runs of the one before.
+_PART, _SHARE, _GROWTH = 2.0, 0.25, 8
 
 
 def exchange(
@@ -69,6 +83,80 @@ def exchange(
     if out.passed:
         raise OverflowError
     return b"".join(out.pieces), b"".join(err.pieces)[-_TAIL:]
+
+
+class OutOfTimeError(AuditError):
+    """A part of a batch was ended by the time limit; the runs before it count."""
+
+
+class Paced:
+    """A subject that is run once per batch, in parts that adapt to its pace.
+
+    Parameters
+    ----------
+    subject : Subject
+        With a `time_limit` that ends a batch, such as a command.
+
+    Raises
+    ------
+    OutOfTimeError
+        From `sample`: if a part passes the time limit all the same.
+
+    Notes
+    -----
+    How runs fall into parts depends on the clock, so that a program which draws from a
+    seed of its batch is not repeated: leave such a program as it is.
+    """
+
+    seeded = False
+
+    def __init__(self, subject: Any) -> None:
+        self.subject = subject
+        self._pace = 1
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "subject":  # while a copy is being made
+            raise AttributeError(name)
+        found = getattr(self.subject, name)
+        if name != "outcomes":
+            return found
+
+        def outcomes(value: int, size: int, *, rng: np.random.Generator) -> Any:
+            return self._in_parts(found, value, size, rng)
+
+        return outcomes
+
+    def sample(
+        self, value: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw so many outputs, part by part."""
+        return self._in_parts(self.subject.sample, value, size, rng)
+
+    def _in_parts(
+        self,
+        draw: Callable[..., NDArray[Any]],
+        value: int,
+        size: int,
+        rng: np.random.Generator,
+    ) -> NDArray[Any]:
+        if size == 0:
+            return draw(value, 0, rng=rng)
+        limit = float(self.subject.time_limit)
+        goal, parts, left = min(_PART, _SHARE * limit), [], size
+        while left:
+            now, start = min(left, self._pace), time.monotonic()
+            try:
+                parts.append(draw(value, now, rng=rng))
+            except AuditError as fault:
+                if time.monotonic() - start < limit:
+                    raise
+                raise OutOfTimeError(*fault.args) from fault
+            each = (time.monotonic() - start) / now
+            fits = int(goal / max(each, 1e-9))
+            if now == self._pace or fits < now:
+                self._pace = max(1, min(fits, _GROWTH * now))
+            left -= now
+        return joined(parts, name=str(self.subject.name))
 
 
 class _Drain(threading.Thread):

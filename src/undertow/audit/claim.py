@@ -1,7 +1,8 @@
 r"""What is promised: a loss, and for which change of the data it is promised.
 
-An audit compares two inputs that differ in one record's value, so a promise about
-adding or removing a record is first turned into one about replacing it.
+An audit mostly compares two inputs that differ in one record's value, and then a
+promise about adding or removing a record is first turned into one about replacing it.
+Where one input has a record more than the other, the promise is tested as it stands.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ __all__ = ["Adjacency", "Claim", "Parameter"]
 Parameter = Literal["epsilon", "mu"]
 """What a claim bounds; its certificates and estimates are about the same."""
 
-Adjacency = Literal["replace", "add-remove", "local"]
-"""What may change: one record's value, its presence, or one client's category."""
+Adjacency = Literal["replace", "add-remove", "one-apart", "local"]
+"""What may change: one record's value, its presence, or one client's category.
 
-_ADJACENCIES = ("replace", "add-remove", "local")
+``"add-remove"`` is for inputs that differ in a record's value, ``"one-apart"`` for the
+same promise on inputs of which one has a record more.
+"""
+
+_ADJACENCIES = ("replace", "add-remove", "one-apart", "local")
 # Covers the rounding of the success a claim allows.
 _MARGIN = 1e-12
 _STEPS = 100
@@ -43,12 +48,15 @@ class Claim:
     ----------
     loss : Pure, Approx or GDP
         What is promised; finite.
-    adjacency : {"replace", "add-remove", "local"}
-        For which change.
+    adjacency : {"replace", "add-remove", "one-apart", "local"}
+        For which change. A claim about adding or removing a record is ``"add-remove"``
+        if the inputs that are compared differ in the value of a record, and
+        ``"one-apart"`` if one of them has a record more than the other.
 
     Notes
     -----
-    Every claim is tested as :meth:`for_replacement`. A claim that promises nothing
+    Every claim is tested as :meth:`for_replacement`, which changes nothing unless the
+    adjacency is ``"add-remove"``. A claim that promises nothing
     (infinite, or delta of 1) is refused: no audit could refute it.
 
     Examples

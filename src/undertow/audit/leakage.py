@@ -162,7 +162,8 @@ def _check_fresh(model: Model, checked: _Checked, runs: int) -> None:
 
 def _ceiling(claim: Claim, runs: int, confidence: float) -> float:
     """Return the largest certificate, or refuse a claim out of reach."""
-    if not isinstance(claim.loss, Pure) or claim.adjacency == "add-remove":
+    apart = claim.adjacency in ("add-remove", "one-apart")
+    if not isinstance(claim.loss, Pure) or apart:
         raise AuditError(
             f"claim must bound a leakage, Claim.pure(value), got {claim}; leakage "
             "compares two values of one record."

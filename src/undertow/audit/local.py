@@ -25,6 +25,7 @@ from undertow.audit.recorded import in_random_order
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress
 from undertow.audit.sequential import SequentialTest
+from undertow.errors import AuditError
 from undertow.risk.threat import Threat
 
 __all__ = ["audit_local", "audit_until_refuted", "pilot_size"]
@@ -113,6 +114,7 @@ def audit_local(
     ('violated', True)
     """
     root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
+    _require_values(claim)
     source = Source(in_random_order(subject, root), reader)
     level = check_probability(confidence, "confidence", open_interval=True)
     hands = check_count(workers, "workers")
@@ -130,6 +132,15 @@ def audit_local(
     if not baseline:
         return found
     return replace(found, baseline=_baseline(source, campaign, n, claim))
+
+
+def _require_values(claim: Claim) -> None:
+    """Refuse a claim about inputs of which one has a record more: values have not."""
+    if claim.adjacency == "one-apart":
+        raise AuditError(
+            "claim must be about values that replace each other, got adjacency "
+            "'one-apart'; a client always has a value: state 'local' or 'add-remove'."
+        )
 
 
 def _audit_uniform(
@@ -194,6 +205,7 @@ def audit_until_refuted(
     ('violated', True)
     """
     root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
+    _require_values(claim)
     source = Source(in_random_order(subject, root), reader)
     level = check_probability(confidence, "confidence", open_interval=True)
     size = _chunk_size(source, chunk)

@@ -1,8 +1,9 @@
 r"""Audits of a pair of inputs that stop as soon as the claim is refuted.
 
-The pair and the event are chosen on some runs; on the others the claim is tested after
-every batch, with limits that hold at all times together. So one may stop whenever the
-certificate exceeds the claim, at no price but somewhat wider limits.
+The pair and the event are chosen on some runs; on others the claim is tested after
+every batch, with limits that hold at all times together. This is done on few runs
+first and then on more, each time with a part of the error level. So one may stop
+whenever a certificate exceeds the claim, at no price but somewhat wider limits.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
+from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit._pair_chunks import BATCH, EventTest, Pair
 from undertow.audit._pair_outcome import FEWEST, pair_result
 from undertow.audit._pair_scores import ScoreChoice
+from undertow.audit._process import OutOfTimeError
 from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult
@@ -40,6 +43,12 @@ _TRIALS = 100_000
 _LEAST, _MOST = 2_000, 200_000
 _LOOKS = 100
 _LARGEST = 2**52
+# Stages before the last one: runs of each input for the first choice, tests for each of
+# them, growth, which part of all runs they may take together, and their share of the
+# error.
+_FIRST, _TESTS, _GROWTH, _PART, _ERROR = 128, 2, 4, 10, 0.25
+# Runs of each input by which dependence shows; made in any case before a refutation.
+_GUARDED = 512
 
 
 def audit_pair_until_refuted(
@@ -61,16 +70,18 @@ def audit_pair_until_refuted(
     subject, claim, pairs, seed, score
         As in :func:`~undertow.audit.pair.audit_pair`; recorded runs cannot be stopped.
     trials : int, optional
-        The most runs, 100,000 by default. A tenth of them, at least 2,000 or half and
-        at most 200,000, are made in any case, for the choice.
+        The most runs, 100,000 by default. The first choice is made on 128 runs of each
+        input and tested on twice as many, then on four times as many as long as that
+        takes at most a tenth of all runs; the last on a tenth, at least 2,000 or half
+        and at most 200,000, and it is tested on all that are left.
     confidence : float, optional
         Probability that a true claim is never refuted, however often one looks.
     progress : callable, optional
-        Called at every look with the batches done, the most there can be, and the hits
-        ``p`` and ``q`` so far.
+        Called at every look with the batches of a stage done, the most there can be in
+        it, and the hits ``p`` and ``q`` of the stage so far.
     chunk : int, optional
         Runs on each input between two looks, at most 10,000; by default a hundredth of
-        them.
+        those of the last stage, and at most an eighth of those of an earlier one.
 
     Returns
     -------
@@ -82,11 +93,14 @@ def audit_pair_until_refuted(
     ------
     AuditError
         If the subject misbehaves, repeats its batches or is recorded, or if so few
-        trials cannot refute the claim in any case.
+        trials cannot refute the claim in any case. A program that passes its time limit
+        after the first look ends the run, which is told in a note.
 
     Notes
     -----
-    Theorem 4 of the page *Audit certificates*, on an event that was fixed before.
+    Theorem 4 of the page *Audit certificates*, on events that were fixed before, at
+    error levels of the stages that sum to that of the audit. Before a claim is refuted
+    each input has been run 512 times, so that runs which depend on each other show.
     Not checkable: independent runs, and that the inputs of a pair are neighbours.
 
     Examples
@@ -96,7 +110,7 @@ def audit_pair_until_refuted(
     >>> subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
     >>> for level in (0.5, 1.0):
     ...     found = audit_pair_until_refuted(subject, Claim.pure(level), seed=1)
-    ...     print(found.verdict, found.trials < 20_000)
+    ...     print(found.verdict, found.trials < 10_000)
     violated True
     not refuted False
     """
@@ -108,12 +122,29 @@ def audit_pair_until_refuted(
         )
     listed = read_pairs(pairs, len(subject.inputs))
     plan = _plan(listed, _TRIALS if trials is None else trials, claim, level)
-    step = _step(plan.runs, chunk)
     search = Search(subject, claim, listed, level, score, root)
-    choice = search.run(dict.fromkeys(plan.used, plan.train))
-    looks = _Looks(subject, choice, runs=plan.runs, batch=step)
-    counts = _until_refuted(looks, claim, level, stream_seed(root), progress)
-    return _result(looks, claim, level, counts, plan, root)
+    drawn, found = 0, None
+    for number, stage in enumerate(plan.stages, start=1):
+        step = _step(stage.runs, chunk, last=stage.last)
+        try:
+            choice = search.run(dict.fromkeys(plan.used, stage.train))
+        except OutOfTimeError:
+            if found is None:
+                raise
+            return _ended(found)
+        looks = _Looks(subject, choice, runs=stage.runs, batch=step)
+        key = () if stage.last else (number,)
+        streams = _Streams(stream_seed(root), key)
+        counts = _until_refuted(looks, claim, stage.confidence, streams, progress)
+        drawn += stage.train * len(plan.used) + 2 * counts["runs"]
+        found = _result(looks, claim, level, counts, drawn, (stage, plan.needed), root)
+        if found.violated:
+            looks.guard(stage.train + counts["runs"], streams)
+            return found
+        if "ended" in counts:
+            return _ended(found)
+    assert found is not None
+    return found
 
 
 def certify_anytime(
@@ -137,12 +168,21 @@ def certify_anytime(
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """Inputs that occur, runs of each for the choice, and of a pair for the test."""
+class _Stage:
+    """Runs of each input for a choice and then for its test, and its confidence."""
 
-    used: tuple[int, ...]
     train: int
     runs: int
+    confidence: float
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Inputs that occur, the stages, and how many runs are needed in any case."""
+
+    used: tuple[int, ...]
+    stages: tuple[_Stage, ...]
     needed: int
 
 
@@ -157,8 +197,31 @@ def _plan(
             f"trials must be at least {needed} for {claim} to be refutable at "
             f"confidence {confidence:g} at any time, got {total}."
         )
-    train, runs = _split(total, len(used))
-    return _Plan(used, train, runs, needed)
+    sizes = _early_sizes(total, len(used))
+    error = 1.0 - confidence
+    least = nudge_up(1.0 - (1.0 - _ERROR) * error)
+    left = total - sum(_cost(size, len(used)) for size in sizes)
+    if not _reaches(claim, least, len(used), left):
+        sizes, least, left = [], confidence, total
+    train, runs = _split(left, len(used))
+    each = nudge_up(1.0 - _ERROR * error / max(1, len(sizes)))
+    early = [_Stage(size, _TESTS * size, each) for size in sizes]
+    return _Plan(used, (*early, _Stage(train, runs, least, last=True)), needed)
+
+
+def _early_sizes(total: int, inputs: int) -> list[int]:
+    """Return the runs of each input for the choices before the last one."""
+    sizes: list[int] = []
+    size, spent = _FIRST, 0
+    while (spent := spent + _cost(size, inputs)) <= total // _PART:
+        sizes.append(size)
+        size *= _GROWTH
+    return sizes
+
+
+def _cost(size: int, inputs: int) -> int:
+    """Return the runs of a stage: for its choice, and for the test of a pair."""
+    return size * inputs + 2 * _TESTS * size
 
 
 def _split(total: int, inputs: int) -> tuple[int, int]:
@@ -168,15 +231,20 @@ def _split(total: int, inputs: int) -> tuple[int, int]:
     return train, (total - train * inputs) // 2
 
 
+def _reaches(claim: Claim, confidence: float, inputs: int, total: int) -> bool:
+    """Return whether so many runs of a last stage can refute a claim at all."""
+    tested = claim.for_replacement()
+    train, n = _split(total, inputs)
+    enough = train >= FEWEST and n > 0
+    best = certify_anytime(tested, (n, 0), (n, n), confidence)[0] if enough else 0.0
+    return best > tested.level
+
+
 def _trials_needed(claim: Claim, confidence: float, inputs: int) -> int:
     """Return the least number of runs that can refute a claim, the choice included."""
-    tested = claim.for_replacement()
 
     def reaches(total: int) -> bool:
-        train, n = _split(total, inputs)
-        enough = train >= FEWEST and n > 0
-        best = certify_anytime(tested, (n, 0), (n, n), confidence)[0] if enough else 0.0
-        return best > tested.level
+        return _reaches(claim, confidence, inputs, total)
 
     high = 1
     while not reaches(high):
@@ -193,13 +261,27 @@ def _trials_needed(claim: Claim, confidence: float, inputs: int) -> int:
     return high
 
 
-def _step(runs: int, chunk: SupportsIndex | None) -> int:
+def _step(runs: int, chunk: SupportsIndex | None, *, last: bool) -> int:
     if chunk is None:
-        return max(1, min(BATCH, runs // _LOOKS))
+        return max(1, min(BATCH, runs // (_LOOKS if last else 8)))
     step = check_count(chunk, "chunk")
     if step > BATCH:
         raise ValueError(f"chunk must be at most {BATCH}, got {step}; look as often.")
-    return step
+    return min(step, runs)
+
+
+class _Streams(NamedTuple):
+    """The seeds of a stage: those of the last one have no key of their own."""
+
+    root: int
+    key: tuple[int, ...]
+
+    def chunk(self, index: int) -> np.random.SeedSequence:
+        """Return the seed of the batch of a number."""
+        if not self.key:
+            return np.random.SeedSequence(self.root, spawn_key=(index,))
+        # Apart from the last stage and from the choices, by another word.
+        return np.random.SeedSequence((self.root, 2), spawn_key=(*self.key, index))
 
 
 class _Looks(EventTest):
@@ -223,17 +305,31 @@ class _Looks(EventTest):
         hits = [self._drawn(side, size, rng) for side, rng in enumerate(streams)]
         return {"p": hits[0], "q": hits[1], "runs": size}
 
+    def guard(self, made: int, streams: _Streams) -> None:
+        """Run each input until dependence would have shown; nothing is counted."""
+        left, index = _GUARDED - made, self.chunks
+        while left > 0:
+            size = min(self.batch, left)
+            for side, child in enumerate(streams.chunk(index).spawn(2)):
+                self._drawn(side, size, np.random.default_rng(child))
+            left, index = left - size, index + 1
+
 
 def _until_refuted(
     looks: _Looks,
     claim: Claim,
     confidence: float,
-    stream: int,
+    streams: _Streams,
     progress: Progress | None,
 ) -> dict[str, int]:
     tested, counts = claim.for_replacement(), {"p": 0, "q": 0, "runs": 0}
     for index in range(looks.chunks):
-        part = looks(np.random.SeedSequence(stream, spawn_key=(index,)), index)
+        try:
+            part = looks(streams.chunk(index), index)
+        except OutOfTimeError:
+            if not counts["runs"]:
+                raise
+            return {**counts, "ended": 1}  # what was done before it counts
         counts = {name: counts[name] + part[name] for name in counts}
         if progress is not None:
             progress(index + 1, looks.chunks, _hits_so_far(counts))
@@ -241,6 +337,12 @@ def _until_refuted(
         if certify_anytime(tested, hits, (n, n), confidence)[0] > tested.level:
             break
     return counts
+
+
+def _ended(found: AuditResult) -> AuditResult:
+    """Return a result with a note that the time limit has ended the run."""
+    note = "runs passed the time limit and ended the audit: this is about those before"
+    return replace(found, notes=(*found.notes, note))
 
 
 def _hits_so_far(counts: dict[str, int]) -> Counts:
@@ -252,16 +354,17 @@ def _result(
     claim: Claim,
     confidence: float,
     counts: dict[str, int],
-    plan: _Plan,
+    drawn: int,
+    planned: tuple[_Stage, int],
     root: int,
 ) -> AuditResult:
     """Return the outcome of a fixed sample, with limits that hold at all times."""
     tested, n = claim.for_replacement(), counts["runs"]
     hits, looks.sizes = (counts["p"], counts["q"]), (n, n)
-    drawn = plan.train * len(plan.used) + 2 * n
+    stage, needed = planned
     fixed = pair_result(looks, claim, confidence, _hits_so_far(counts), drawn, root)
-    certified, epsilon = certify_anytime(tested, hits, (n, n), confidence)
-    power = _power(tested, counts, plan, confidence)
+    certified, epsilon = certify_anytime(tested, hits, (n, n), stage.confidence)
+    power = _power(tested, counts, stage, needed)
     (method,) = fixed.methods
     shown = replace(
         method,
@@ -300,29 +403,29 @@ def _advantage(
 
 
 def _power(
-    tested: Claim, counts: dict[str, int], plan: _Plan, confidence: float
+    tested: Claim, counts: dict[str, int], stage: _Stage, needed: int
 ) -> dict[str, Any]:
-    """Return what all runs together could have found, the second rate being as seen."""
-    runs = (plan.runs, plan.runs)
-    hits_q = round(counts["q"] * plan.runs / counts["runs"])
+    """Return what all runs of a stage could have found, the second rate as seen."""
+    runs = (stage.runs, stage.runs)
+    hits_q = round(counts["q"] * stage.runs / counts["runs"])
 
     def reached(hits: int, against: int) -> float:
-        return certify_anytime(tested, (hits, against), runs, confidence)[0]
+        return certify_anytime(tested, (hits, against), runs, stage.confidence)[0]
 
     power: dict[str, Any] = {
-        "trials_needed": plan.needed,
-        "ceiling": reached(plan.runs, 0),
+        "trials_needed": needed,
+        "ceiling": reached(stage.runs, 0),
         "can_refute": True,
         "detectable": math.inf,
     }
-    if reached(plan.runs, hits_q) <= tested.level:
+    if reached(stage.runs, hits_q) <= tested.level:
         return {**power, "can_refute": False}
-    low, high = 0, plan.runs
+    low, high = 0, stage.runs
     while high - low > 1:
         middle = (low + high) // 2
         over = reached(middle, hits_q) > tested.level
         low, high = (low, middle) if over else (middle, high)
-    rates = [(k + 0.5) / (plan.runs + 1) for k in (high, hits_q)]
+    rates = [(k + 0.5) / (stage.runs + 1) for k in (high, hits_q)]
     return {**power, "detectable": _estimate(tested, rates)}
 
 

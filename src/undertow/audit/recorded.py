@@ -19,8 +19,10 @@ from undertow.errors import AuditError, MismatchError
 
 __all__ = ["RecordedSubject", "in_random_order", "require_once"]
 
-# Independent runs look like copies with probability at most exp(-60).
-_CHANCE = 60.0
+# Independent runs look like copies with probability at most exp(-30), for each sign.
+_CHANCE = 30.0
+# Lengths of stretches, powers of two, and shares of copies that are looked at.
+_LENGTHS, _SHARES = 64, 30
 
 
 class RecordedSubject:
@@ -47,9 +49,9 @@ class RecordedSubject:
     -----
     `sample` deals runs out without replacement, so training and test share none. An
     audit deals from a shuffled copy, which also removes an order in time from each
-    half. Runs that were written down several times are refused where they show
-    (`require_once`). Not checkable: that the runs were independent and none was left
-    out because of its output.
+    half. Runs that were written down several times, all of them or some, are refused
+    where they show (`require_once`). Not checkable: that the runs were independent and
+    none was left out because of its output.
 
     Examples
     --------
@@ -127,37 +129,62 @@ def require_once(outputs: NDArray[Any], *, name: str) -> None:
 
     Notes
     -----
-    Copies of a whole table repeat the outputs of an input in their order (Proposition 6
-    of the page *Event audits*); copies of each row make stretches of equal outputs, all
-    of even lengths, or of multiples of three, ...; in any order, each of the d
-    different outputs occurs so often. Independent runs have s such stretches with
+    Three things give copies away, whatever the law of the outputs. A file that holds
+    earlier exports again, in whole or in part, repeats a stretch of outputs in its
+    order (Proposition 8 of the page *Event audits*). Copies in any order leave too many
+    outputs that occur k times for those that occur k - 1 and k + 1 times (Proposition
+    9). If everything was copied, all outputs occur a multiple of g > 1 times, and in
+    stretches of such lengths if row by row: independent runs have s such stretches with
     probability at most :math:`2^{1-s}`, as the length of each but the last is a
-    multiple of g > 1 with probability at most a half; and d such numbers with
-    probability at most :math:`2^{-d} e \sqrt n`: if n were Poisson, so would be those
-    numbers, independently, each being a multiple with probability at most half of
-    that of not being 0 (a multiple is no likelier than its neighbours together), and a
-    Poisson number of mean n is n with probability at least :math:`1 / (e \sqrt n)`.
+    multiple with probability at most a half; and d such numbers with probability at
+    most :math:`2^{-d} e \sqrt n`, as if n were Poisson, so would be those numbers,
+    independently, each being a multiple with probability at most half of that of not
+    being 0 (a multiple is no likelier than its neighbours together). Each of these
+    happens to independent runs with probability at most :math:`e^{-30}`.
 
     Examples
     --------
-    >>> require_once(np.repeat(np.arange(200.0), 2), name="file")  # doctest: +ELLIPSIS
+    >>> runs = np.random.default_rng(1).normal(size=300)
+    >>> weekly = np.concatenate([runs[:100], runs[:200], runs])
+    >>> require_once(weekly, name="file")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    undertow.errors.AuditError: file must hold every run once, got outputs that ...
+    undertow.errors.AuditError: file must hold every run once, got ...
     """
     labels = output_labels(outputs)
-    numbers = list(Counter(labels).values())
-    copies = math.gcd(*numbers)
-    if copies < 2 or len(numbers) < 2:  # nothing tells copies of one output
+    counts = Counter(labels)
+    if len(counts) < 2:  # nothing tells copies of one output
         return
+    signs = (
+        _whole_copies(labels, list(counts.values())),
+        _repeated_stretch(labels),
+        _copied_share(list(counts.values())),
+    )
+    for sign in signs:
+        if sign:
+            raise AuditError(
+                f"{name} must hold every run once, got {sign}, beyond chance; remove "
+                "the copies, such as rows of an earlier export, or record runs anew."
+            )
+
+
+def _whole_copies(labels: list[Any], numbers: list[int]) -> str:
+    """Say so if every output was written several times, beyond chance."""
+    copies = math.gcd(*numbers)
+    if copies < 2:
+        return ""
     stretches = [len(list(group)) for _, group in itertools.groupby(labels)]
     in_a_row = (len(stretches) - 1) if math.gcd(*stretches) > 1 else 0
-    slack = (1.0 + math.log(len(labels)) / 2.0) / math.log(2.0)
-    chance = max(in_a_row, len(numbers) - slack) * math.log(2.0)
+    chance = max(
+        in_a_row * math.log(2.0), len(numbers) * math.log(2.0) - _slack(labels)
+    )
     if chance > _CHANCE or _is_tiled(labels, copies):
-        raise AuditError(
-            f"{name} must hold every run once, got outputs that all occur a multiple "
-            f"of {copies} times, beyond chance; remove the copies."
-        )
+        return f"outputs that all occur a multiple of {copies} times"
+    return ""
+
+
+def _slack(runs: Sequence[Any]) -> float:
+    r"""Return :math:`\ln(e \sqrt n)`, what it costs that n is no Poisson number."""
+    return 1.0 + math.log(len(runs)) / 2.0
 
 
 def _is_tiled(labels: list[Any], copies: int) -> bool:
@@ -167,6 +194,67 @@ def _is_tiled(labels: list[Any], copies: int) -> bool:
         labels[p:] == labels[:-p] and order_entropy(labels[:p]) > _CHANCE
         for p in periods
     )
+
+
+def _repeated_stretch(labels: list[Any]) -> str:
+    """Say so if outputs in a row stand there again in their order, beyond chance.
+
+    Looked at are stretches of 2, 4, 8, ... outputs, numbered so that equal ones have
+    equal numbers.
+    """
+    number: dict[Any, int] = {}
+    runs = np.array([number.setdefault(label, len(number)) for label in labels])
+    ends = np.concatenate([[0], np.cumsum(runs[1:] != runs[:-1])])
+    least = _CHANCE + 2.0 * math.log(len(runs)) + math.log(_LENGTHS)
+    names, size, longest = runs, 1, 0
+    while 3 * size <= len(runs):
+        joint = names[:-size] * (int(names.max()) + 1) + names[size:]
+        _, names = np.unique(joint, return_inverse=True)
+        size *= 2
+        first, last = _ends_of_groups(names)
+        again = last - first >= size  # apart, so that they are of different runs
+        if not (last > first).any():
+            break
+        changes = ends[first + size - 1] - ends[first] + 1
+        for start in first[again & (changes * math.log(size) > least)].tolist():
+            stretch = runs[start : start + size].tolist()
+            entropy = order_entropy(stretch) / size
+            if (1 + ends[start + size - 1] - ends[start]) * entropy > least:
+                longest = size
+                break
+    return f"{longest} outputs or more that stand there again in order" * bool(longest)
+
+
+def _ends_of_groups(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return where each number occurs first and last."""
+    size = int(names.max()) + 1
+    first, last = np.full(size, len(names)), np.zeros(size, dtype=np.int64)
+    places = np.arange(len(names))
+    np.minimum.at(first, names, places)
+    np.maximum.at(last, names, places)
+    return first, last
+
+
+def _copied_share(numbers: list[int]) -> str:
+    r"""Say so if too many outputs occur k times for their neighbours, beyond chance.
+
+    Of Proposition 9 with the B of a half, a quarter, ...; the k are paid for by shares
+    :math:`1 / (k (k + 1))`.
+    """
+    seen = np.bincount(numbers)
+    slack = _slack(range(sum(numbers))) + math.log(_SHARES)
+    for k in np.flatnonzero(seen).tolist():
+        if k < 2 or (k + 1 < len(seen) and seen[k + 1]):
+            continue
+        b = 0.5 ** np.arange(1, _SHARES + 1)
+        gain = np.log1p(2.0 * np.sqrt(b * k / (k + 1))) * seen[k]
+        best = float((gain + np.log1p(-b) * seen[k - 1]).max())
+        if best - slack - math.log(k * (k + 1)) > _CHANCE:
+            return (
+                f"{seen[k]} outputs that occur {k} times where {seen[k - 1]} occur "
+                f"{k - 1} times and none {k + 1} times"
+            )
+    return ""
 
 
 def in_random_order(subject: Any, seed: int) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,11 +17,11 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._validate import check_count
+from undertow._validate import check_count, check_positive
 from undertow.audit._checkpoint import UNREADABLE, Checkpoint, Place, Section
 from undertow.errors import AuditError
 
-__all__ = ["Counts", "Progress", "Step", "Work", "run_chunks"]
+__all__ = ["Counts", "Progress", "Step", "Work", "affordable_trials", "run_chunks"]
 
 Counts = dict[str, NDArray[np.int64]]
 """Counts by name; a single count is an array without axes."""
@@ -47,6 +48,9 @@ _LARGEST = 2**62
 _MARKS = 128
 # Blocks of chunks for several workers take between these seconds.
 _SHORT, _LONG = 0.25, 1.0
+# A measured audit takes at least this share of the time, else the next has so many
+# times more trials, up to so many; beyond another share single trials tell enough.
+_SHARE, _GROWTH, _MEASURED, _KNOWN = 0.02, 8, 2_000_000, 0.2
 
 
 def run_chunks(
@@ -130,6 +134,59 @@ def run_chunks(
         if section is not None and held is not saved:
             _save(section, held)
     return held.counts
+
+
+def affordable_trials(
+    audit: Callable[[int], Any],
+    *,
+    seconds: float,
+    least: SupportsIndex,
+    each: float = 0.0,
+    most: SupportsIndex = 10_000_000,
+) -> int:
+    """Return how many trials an audit can have in so many seconds, about.
+
+    Parameters
+    ----------
+    audit : callable
+        Runs an audit of so many trials; what it finds is not used.
+    seconds : float
+        Time for all trials.
+    least, most : int
+        Limits of the answer.
+    each : float, optional
+        Seconds that one trial takes at least, if it is known; where the least number
+        takes a fifth of the time, nothing more is measured.
+
+    Returns
+    -------
+    int
+        At least `least`, and above it cut to the first digit.
+
+    Examples
+    --------
+    >>> affordable_trials(print, seconds=60, least=10, each=2.0, most=1000)
+    30
+    """
+    time_left = check_positive(seconds, "seconds")
+    low, high = check_count(least, "least"), check_count(most, "most")
+    if low * each >= _KNOWN * time_left:
+        return max(low, min(high, _rounded_down(time_left / each)))
+    size = low
+    while True:
+        start = time.monotonic()
+        audit(size)
+        taken = max(time.monotonic() - start, size * each, 1e-9)
+        if taken >= _SHARE * time_left or size >= min(high, _MEASURED):
+            break
+        size = min(size * _GROWTH, high, _MEASURED)
+    return max(low, min(high, _rounded_down(size * time_left / taken)))
+
+
+def _rounded_down(number: float) -> int:
+    """Return a number of at least 1 cut to its first digit."""
+    power = int(10 ** math.floor(math.log10(max(1.0, number))))
+    return power * max(1, int(number / power))
 
 
 class _Held(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import typer
 
+from undertow.audit._process import Paced
 from undertow.audit.claim import Claim
 from undertow.audit.outputs import shortened
 from undertow.audit.subject_callable import CallableSubject
@@ -19,6 +20,7 @@ from undertow.cli.audit_inputs import (
     read_claim,
     read_function,
     read_input_list,
+    read_neighbours,
     read_pairs,
     read_protocol,
     read_scores,
@@ -57,7 +59,7 @@ _OTHERS = (
 )
 
 
-@audit.command("ldp")
+@audit.command("ldp", cls=opt.OnceCommand)
 def audit_ldp(
     context: typer.Context,
     protocol: opt.Protocol = None,
@@ -114,7 +116,7 @@ def audit_ldp(
         carry_out(with_baseline(job, baseline), run)
 
 
-@audit.command("callable")
+@audit.command("callable", cls=opt.OnceCommand)
 def audit_callable(
     context: typer.Context,
     function: opt.Function,
@@ -123,12 +125,14 @@ def audit_callable(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     vectorised: opt.Vectorised = False,
     time_limit: opt.TimeLimit = 60.0,
     stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
+    seconds: opt.Seconds = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
     workers: opt.Workers = 1,
@@ -148,8 +152,10 @@ def audit_callable(
         run = Run(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
+        run = replace(run, seconds=seconds)
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         listed, chosen = read_input_list(inputs), read_pairs(pairs)
+        stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)
         looked, found = read_scores(score), read_function(function)
         version = package_version(function.partition(":")[0])
         subject = CallableSubject(
@@ -163,10 +169,11 @@ def audit_callable(
         way = "let the function take a generator, as its argument rng"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
         job = Job(subject, stated, name=function, pairs=chosen, score=looked)
-        carry_out(replace(job, stop_early=stop_early, version=version), run)
+        job = replace(job, stop_early=stop_early, version=version, remarks=told)
+        carry_out(job, run)
 
 
-@audit.command("command")
+@audit.command("command", cls=opt.OnceCommand)
 def audit_command(
     context: typer.Context,
     command: opt.Command,
@@ -175,12 +182,14 @@ def audit_command(
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     seeded: opt.Seeded = False,
     time_limit: opt.TimeLimit = 60.0,
     stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
+    seconds: opt.Seconds = None,
     confidence: opt.Confidence = 0.99,
     seed: opt.Seed = 0,
     workers: opt.Workers = 1,
@@ -200,31 +209,36 @@ def audit_command(
         run = Run(
             context, trials, confidence, seed, workers, checkpoint, report, json_output
         )
+        run = replace(run, seconds=seconds)
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
+        listed, chosen = read_input_list(inputs), read_pairs(pairs)
+        stated, told = read_neighbours(stated, listed, pairs=chosen, stated=neighbours)
         subject = CommandSubject(
             command,
-            read_input_list(inputs),
+            listed,
             time_limit=time_limit,
             seeded=seeded,
             name=shortened(command),
         )
         way = "let the program draw from UNDERTOW_SEED alone and say --seeded"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
-        job = Job(subject, stated, name=command, pairs=read_pairs(pairs))
+        paced = subject if seeded else Paced(subject)
+        job = Job(paced, stated, name=command, pairs=chosen, remarks=told)
         job = replace(job, score=read_scores(score), stop_early=stop_early)
         carry_out(job, run)
 
 
-@audit.command("records")
+@audit.command("records", cls=opt.OnceCommand)
 def audit_records(
     context: typer.Context,
     file: opt.RecordFile,
     input_column: opt.InputColumn,
-    output_column: opt.OutputColumn,
+    output_column: opt.OutputColumns,
     claim: opt.ClaimedEpsilon = None,
     delta: opt.Delta = None,
     mu: opt.ClaimedMu = None,
     adjacency: opt.Adjacency = "replace",
+    neighbours: opt.Neighbours = None,
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     trials: opt.Trials = None,
@@ -234,6 +248,8 @@ def audit_records(
     json_output: opt.JsonOutput = False,
 ) -> None:
     """Audit runs that were recorded: one row for each, its input and its output.
+
+    Several output columns, each with --output-column before it, make one vector.
 
     Inputs are numbered for --pairs in the order of their first row; the seed says which
     runs choose the event and which certify.
@@ -246,10 +262,14 @@ def audit_records(
         stated = read_claim(epsilon=claim, delta=delta, mu=mu, adjacency=adjacency)
         looked = read_scores(score)
         subject = read_records_file(
-            file, input_column=input_column, output_column=output_column
+            file, input_column=input_column, output_columns=output_column
         )
         chosen = read_pairs(pairs)
+        stated, told = read_neighbours(
+            stated, subject.inputs, pairs=chosen, stated=neighbours
+        )
         job = Job(subject, stated, name=file.name, pairs=chosen, score=looked)
+        job = replace(job, remarks=told)
         carry_out(job, run)
 
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import itertools
+import json
 import os
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -43,6 +47,7 @@ __all__ = [
     "read_claim",
     "read_function",
     "read_input_list",
+    "read_neighbours",
     "read_pairs",
     "read_protocol",
     "read_report_path",
@@ -87,6 +92,86 @@ def read_claim(
         return Claim.approx(0, delta, adjacency=change)
     level = _level(epsilon, "claim")
     return Claim.approx(level, 0 if delta is None else delta, adjacency=change)
+
+
+def read_neighbours(
+    claim: Claim, inputs: Sequence[Any], *, pairs: Any, stated: str | None
+) -> tuple[Claim, tuple[str, ...]]:
+    """Return the claim for inputs as they are, and what to tell of that.
+
+    Parameters
+    ----------
+    claim : Claim
+        As it was stated.
+    inputs : sequence
+        What is compared.
+    pairs : list of pairs, or "auto"
+        Which of them.
+    stated : str, optional
+        What two inputs are: ``one-apart`` or ``replaced``.
+
+    Raises
+    ------
+    ModelError
+        If the claim is about adding or removing a record, and it is neither stated nor
+        to be read off the inputs whether one of two has a record more.
+    """
+    if stated is not None:
+        check_choice(stated, "--neighbours", choices=("one-apart", "replaced"))
+    if claim.adjacency != "add-remove":
+        if stated is not None:
+            raise ModelError(
+                f"--neighbours must come with --adjacency add-remove, got {stated} "
+                f"beside {claim.adjacency}; leave it out."
+            )
+        return claim, ()
+    listed = itertools.combinations(range(len(inputs)), 2) if pairs == "auto" else pairs
+    seen = {
+        _difference(inputs[a], inputs[b])
+        for a, b in listed
+        if 0 <= min(a, b) <= max(a, b) < len(inputs)  # others are refused later
+    }
+    read = next(iter(seen)) if len(seen) == 1 else None
+    if stated is None and read is None:
+        raise ModelError(
+            "--adjacency add-remove must come with --neighbours one-apart (one of two "
+            "inputs has a record more) or --neighbours replaced (the claim is then "
+            "tested at its price for replacing a record), got inputs from which this "
+            "cannot be read."
+        )
+    how = "were said to be" if stated else "are lists of records, taken to be"
+    if (stated or read) == "one-apart":
+        told = f"the inputs {how} one record apart: the claim is tested as it stands"
+        return replace(claim, adjacency="one-apart"), (told,)
+    told = (
+        f"the inputs {how} alike but for the value of a record: the claim is tested at "
+        "its price for replacing one; if one of them has a record more, say "
+        "--neighbours one-apart"
+    )
+    return claim, (told,)
+
+
+def _difference(first: Any, second: Any) -> str | None:
+    """Return how two tables differ; None if they are no tables, or differ otherwise."""
+    tables = [_records(given) for given in (first, second)]
+    if None in tables:
+        return None
+    one, two = (Counter(table or ()) for table in tables)
+    gone, come = (one - two).total(), (two - one).total()
+    return {(0, 1): "one-apart", (1, 0): "one-apart", (1, 1): "replaced"}.get(
+        (gone, come)
+    )
+
+
+def _records(given: Any) -> list[str] | None:
+    """Return the records of a list, or of an object of equally long columns."""
+    if isinstance(given, dict) and given:
+        columns = list(given.values())
+        if all(isinstance(c, list) and len(c) == len(columns[0]) for c in columns):
+            given = [list(row) for row in zip(*columns, strict=True)]
+    if not isinstance(given, list):
+        return None
+    return [json.dumps(record, sort_keys=True) for record in given]
 
 
 def _level(value: float, name: str) -> float:

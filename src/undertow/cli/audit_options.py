@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 __all__ = [
     "Adjacency",
@@ -25,7 +26,9 @@ __all__ = [
     "Inputs",
     "JsonOutput",
     "LossMatrix",
-    "OutputColumn",
+    "Neighbours",
+    "OnceCommand",
+    "OutputColumns",
     "Pairs",
     "PriorLaw",
     "Protocol",
@@ -33,6 +36,7 @@ __all__ = [
     "Repaired",
     "Report",
     "Scores",
+    "Seconds",
     "Seed",
     "Seeded",
     "StopEarly",
@@ -42,6 +46,25 @@ __all__ = [
     "Vectorised",
     "Workers",
 ]
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses an option given twice, where one value would be lost."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        *_, given = self.make_parser(ctx).parse_args(args=list(args))
+        option: Any  # the parser's class differs between versions of typer
+        for option in given:
+            single = option.param_type_name == "option" and not option.multiple
+            plain = option.is_flag and not option.secondary_opts if single else True
+            if not plain and sum(one is option for one in given) > 1:
+                raise typer.BadParameter(
+                    f"{option.opts[0]} must be given once, got it again; leave all but "
+                    "one of them out."
+                )
+        return list(super().parse_args(ctx, args))
+
 
 Protocol = Annotated[
     str | None,
@@ -125,7 +148,14 @@ RecordFile = Annotated[
     ),
 ]
 InputColumn = Annotated[str, typer.Option(help="Column with the input of each run.")]
-OutputColumn = Annotated[str, typer.Option(help="Column with the output of each run.")]
+OutputColumns = Annotated[
+    list[str],
+    typer.Option(
+        "--output-column",
+        help="Column with the output of each run; several, each with the option again, "
+        "make a vector.",
+    ),
+]
 Inputs = Annotated[
     str,
     typer.Option(
@@ -184,12 +214,30 @@ ClaimedMu = Annotated[
 Adjacency = Annotated[
     str,
     typer.Option(
-        help="What the claim lets change: replace, add-remove (tested at its price for "
-        "replacing a record) or local."
+        help="What the claim lets change: replace, add-remove or local. If inputs "
+        "differ in a record's value, add-remove is tested at the price of replacing it."
+    ),
+]
+Neighbours = Annotated[
+    str | None,
+    typer.Option(
+        help="With add-remove: what two inputs are, one-apart (one has a record more) "
+        "or replaced (a record differs); read off inputs that are lists of records."
     ),
 ]
 Trials = Annotated[
-    int | None, typer.Option(help="Runs in all; 100000 or all recorded ones without.")
+    int | None,
+    typer.Option(
+        help="Runs in all; without it as many as take about --seconds where there is "
+        "that option, else 100000 or all recorded ones."
+    ),
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        help="Without --trials: about how long to run; 10 by default. With "
+        "--checkpoint 100000 trials are made, and with --stop-early at most."
+    ),
 ]
 Confidence = Annotated[
     float, typer.Option(help="Probability that a true claim is not refuted.")

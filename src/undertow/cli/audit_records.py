@@ -1,4 +1,4 @@
-"""Recorded runs from a file: one row for each, an input column and an output column."""
+"""Recorded runs from a file: one row for each, an input column and output columns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DECIMAL = re.compile(
 
 
 def read_records_file(
-    path: Path, *, input_column: str, output_column: str
+    path: Path, *, input_column: str, output_columns: Sequence[str]
 ) -> RecordedSubject:
     """Read the runs of a ``.csv`` or ``.parquet`` file.
 
@@ -32,8 +32,11 @@ def read_records_file(
     ----------
     path : Path
         The file; its ending says its kind.
-    input_column, output_column : str
-        Names of the columns.
+    input_column : str
+        Name of the column with the inputs.
+    output_columns : sequence of str
+        Names of the columns that make up an output; several make a vector, or a tuple
+        where one of them is text.
 
     Raises
     ------
@@ -44,25 +47,29 @@ def read_records_file(
     -----
     A column of a CSV file is read as numbers if every cell is one, else as text.
     """
-    if input_column == output_column:
-        raise ModelError(
-            f"input-column and output-column must differ, got {input_column!r} twice."
-        )
+    names = (input_column, *output_columns)
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(
+                f"--input-column and every --output-column must differ, got {name!r} "
+                "twice."
+            )
     kinds = {".csv": _read_csv, ".parquet": _read_parquet}
     if path.suffix.lower() not in kinds:
         raise ModelError(f"the file must end in .csv or .parquet, got {path}.")
-    names = (input_column, output_column)
-    inputs, outputs = kinds[path.suffix.lower()](path, names)
+    inputs, *columns = kinds[path.suffix.lower()](path, names)
     if not inputs:
         raise ModelError(f"{path} must hold runs, got none.")
     if any(value != value for value in inputs):
         raise ModelError(f"{input_column} must hold inputs, got nan in {path}.")
-    if any(isinstance(value, float) and math.isnan(value) for value in outputs):
-        raise ModelError(f"{output_column} must hold outputs, got nan in {path}.")
+    for name, column in zip(output_columns, columns, strict=True):
+        if any(isinstance(value, float) and math.isnan(value) for value in column):
+            raise ModelError(f"{name} must hold outputs, got nan in {path}.")
+    outputs = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     return RecordedSubject(inputs, outputs, name=path.name)
 
 
-def _read_csv(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[Any]]:
+def _read_csv(path: Path, names: Sequence[str]) -> list[list[Any]]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file, _long_fields():
             reader = csv.reader(file, strict=True)
@@ -78,8 +85,7 @@ def _read_csv(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[Any]]
         raise ModelError(f"{path} must be UTF-8 text, got other bytes.") from None
     except csv.Error as fault:
         raise ModelError(f"{path} must be a CSV file, got an error: {fault}.") from None
-    inputs, outputs = ([row[k] for row in rows] for k in (0, 1))
-    return _values(inputs), _values(outputs)
+    return [_values([row[k] for row in rows]) for k in range(len(names))]
 
 
 @contextmanager
@@ -100,7 +106,7 @@ def _cells(path: Path, row: list[str], places: list[int], line: int) -> list[str
             f"on line {line}."
         )
     # Blanks are no part of an input; of an output they may be all that differs.
-    return [cells[0].strip(), cells[1]]
+    return [cells[0].strip(), *cells[1:]]
 
 
 def _values(cells: list[str]) -> list[Any]:
@@ -112,7 +118,7 @@ def _values(cells: list[str]) -> list[Any]:
     return cells
 
 
-def _read_parquet(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[Any]]:
+def _read_parquet(path: Path, names: Sequence[str]) -> list[list[Any]]:
     try:
         import pyarrow
         from pyarrow import parquet
@@ -136,12 +142,15 @@ def _read_parquet(path: Path, names: tuple[str, str]) -> tuple[list[Any], list[A
                 f"{path} must have an input and an output in every row, got an empty "
                 f"cell in {name!r}."
             )
-    inputs, outputs = (table[name].to_pylist() for name in names)
-    if inputs and not isinstance(inputs[0], str | int | float | bool):
-        raise ModelError(
-            f"{names[0]} must hold numbers or text, got {type(inputs[0]).__name__}."
-        )
-    return inputs, outputs
+    columns = [table[name].to_pylist() for name in names]
+    # A column of vectors may be the only output, and no part of one.
+    plain = columns if len(columns) > 2 else columns[:1]
+    for name, column in zip(names, plain, strict=False):
+        if column and not isinstance(column[0], str | int | float | bool):
+            raise ModelError(
+                f"{name} must hold numbers or text, got {type(column[0]).__name__}."
+            )
+    return columns
 
 
 def _require_columns(path: Path, names: Sequence[str], header: Sequence[str]) -> None:

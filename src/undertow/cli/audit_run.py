@@ -9,12 +9,15 @@ from pathlib import Path
 
 import typer
 
+from undertow._validate import check_positive
+from undertow.audit.recorded import RecordedSubject
 from undertow.cli.audit_inputs import check_place, check_size, read_report_path
 from undertow.cli.audit_results import (
     Conducted,
     Job,
     conduct,
     job_record,
+    timed,
     write_report,
 )
 from undertow.cli.audit_tables import print_audit
@@ -27,6 +30,7 @@ from undertow.report import verdict_sentence
 __all__ = ["Run", "audit_guarded", "carry_out", "with_baseline"]
 
 _TRIALS = 100_000
+_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Run:
     checkpoint: Path | None
     report: Path | None
     json_output: bool
+    seconds: float | None = None
 
 
 @contextmanager
@@ -73,20 +78,15 @@ def carry_out(job: Job, run: Run) -> None:
     check_size(trials=run.trials, workers=run.workers)
     path = _read_places(run)
     _check_early(job, run)
-    trials = run.trials
-    if trials is None:
-        every = _TRIALS if job.local or job.stop_early else None
-        trials = job.trials or every
     full = replace(
         job,
-        trials=trials,
         confidence=run.confidence,
         seed=run.seed,
         workers=run.workers,
         checkpoint=run.checkpoint,
         command=shown_command(run.context),
     )
-    found = conduct(full)
+    found = conduct(_sized(full, run))
     fault = None if path is None else _report_fault(path, found)
     _show(found, report=None if fault else path, json_output=run.json_output)
     if fault is not None:
@@ -94,6 +94,25 @@ def carry_out(job: Job, run: Run) -> None:
     if found.result.violated:
         complain(verdict_sentence(found.result))
         raise typer.Exit(EXIT_REFUSED)
+
+
+def _sized(job: Job, run: Run) -> Job:
+    """Return the job with its trials: as asked for, or as many as time allows."""
+    if run.seconds is not None and (run.trials or job.stop_early or run.checkpoint):
+        raise ModelError(
+            "--seconds must be left out beside --trials, --stop-early and "
+            f"--checkpoint, got {run.seconds:g}; state how many trials to run."
+        )
+    if run.trials is not None:
+        return replace(job, trials=run.trials)
+    recorded = isinstance(job.subject, RecordedSubject)
+    if job.trials is not None or recorded:
+        return job
+    if job.local or job.stop_early or run.checkpoint is not None:
+        return replace(job, trials=_TRIALS)
+    return timed(
+        job, check_positive(_SECONDS if run.seconds is None else run.seconds, "seconds")
+    )
 
 
 def _report_fault(path: Path, found: Conducted) -> Exception | None:

@@ -32,6 +32,7 @@ METHOD_HEADINGS = ("method", "certified", "estimate", "ceiling", "trials", "role
 _CHANGES = {
     "replace": "replacing one record",
     "add-remove": "adding or removing one record",
+    "one-apart": "adding or removing one record, which one input has more",
     "local": "local",
 }
 _METHODS = {

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from undertow.audit import AuditError, audit_local, audit_until_refuted
 from undertow.audit.claim import Claim
+from undertow.mechanisms.local import OptimizedUnary
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 
 
@@ -107,3 +109,19 @@ def test_claims_are_values():
     }
     assert str(Claim.gaussian(1)) == "GDP(mu=1) (replace)"
     assert (Claim.gaussian(1).parameter, claim.parameter) == ("mu", "epsilon")
+
+
+def test_inputs_one_apart_are_held_to_the_claim_as_it_stands():
+    for claim in (
+        Claim.pure("0.7", adjacency="one-apart"),
+        Claim.approx(1, "1e-5", adjacency="one-apart"),
+        Claim.gaussian("0.5", adjacency="one-apart"),
+    ):
+        assert claim.for_replacement() == claim
+
+
+def test_values_of_a_client_cannot_be_one_record_apart():
+    claim = Claim.pure(1, adjacency="one-apart")
+    for audit in (audit_local, audit_until_refuted):
+        with pytest.raises(AuditError, match="a client always has a value"):
+            audit(OptimizedUnary(4, 1), claim, trials=2000, seed=1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
 import pytest
 
 from undertow.audit import Claim, audit_pair, audit_pair_until_refuted
-from undertow.audit._pair_chunks import EventTest
+from undertow.audit._pair_chunks import EventTest, stands_still
 from undertow.audit._pair_outcome import pair_result
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.faults import named_fault
@@ -130,6 +131,28 @@ def test_outputs_that_never_change_are_told_beside_an_unchanged_verdict(audit):
     assert "no noise, or it is drawn once and kept" in found.notes[0]
     assert pickle.loads(pickle.dumps(found)).notes == found.notes
     assert found.to_dict()["notes"] == list(found.notes)
+
+
+KINDS = {
+    "text": lambda kept: f"about {kept:.2f} people",
+    "whole numbers": lambda kept: round(1000 * kept) + 100_000,
+    "vectors": lambda kept: [1.0, kept],
+    "vectors of whole numbers": lambda kept: [1, round(1000 * kept) + 5000],
+    "pairs of labels": lambda kept: ("people", f"{kept!r}"),
+    "JSON": lambda kept: json.dumps({"people": {"rome": kept}}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("audit", [audit_pair, audit_pair_until_refuted])
+def test_answers_of_every_type_that_are_kept_are_told(kind, audit):
+    noise = [0.25, -0.53]
+    kept = CallableSubject(lambda value, rng: KINDS[kind](value + noise[value]), [0, 1])
+    found = audit(kept, Claim.pure(1), trials=2_000)
+    assert any("drawn once and kept" in note for note in found.notes)
+    noisy = CallableSubject(lambda value, rng: KINDS[kind](rng.laplace()), [0, 1])
+    runs = [noisy.sample(k, 50, rng=np.random.default_rng(k)) for k in (0, 1)]
+    assert not stands_still(*runs)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 
@@ -37,8 +38,8 @@ def test_a_false_claim_is_refuted_on_a_small_part_of_the_runs():
     subject = vectorised(laplace)
     found = audit_pair_until_refuted(subject, Claim.pure(0.5), trials=10**6, seed=1)
     assert found.verdict == "violated"
-    # A tenth for the choice, then one look.
-    assert found.trials == 100_000 + 2 * 4500
+    # Of a million runs that are allowed, the first stages.
+    assert found.trials < 10_000
     assert found.certified > 0.5
 
 
@@ -68,11 +69,13 @@ def test_the_certificate_rests_on_the_counts_of_the_witness_at_all_times():
         vectorised(respond), Claim.pure(0.5), trials=40_000, seed=3
     )
     (p, q), (n, m) = (found.witness.details[key] for key in ("hits", "trials"))
-    assert found.certified == pytest.approx(ratio_sequence((p, n), (q, m)).value)
+    # Two stages before the last share a quarter of the error.
+    held = ratio_sequence((p, n), (q, m), confidence=1 - 0.01 / 8)
+    assert found.certified == pytest.approx(held.value)
     assert found.certified < event_epsilon(p, n, q, m).value
     assert found.methods[0].certified == found.certified
     assert found.methods[0].ceiling == found.power["ceiling"] > found.certified
-    assert found.trials == 4000 + n + m
+    assert found.trials in (256 + n + m, 768 + 1024 + n + m)
     assert found.seed == 3
     json.dumps(found.to_dict())
 
@@ -83,17 +86,43 @@ def test_the_run_stops_at_the_first_look_that_refutes():
     def watch(done, total, counts):
         seen.append((done, total, int(counts["p"]), int(counts["q"])))
 
-    claim = Claim.pure(0.8)
+    claim = Claim.pure(0.9)
     found = audit_pair_until_refuted(
         vectorised(respond), claim, trials=40_000, seed=2, chunk=100, progress=watch
     )
-    looks = [
-        certify_anytime(claim, (p, q), (100 * done, 100 * done), 0.99)[0]
-        for done, _, p, q in seen
-    ]
-    assert [value > 0.8 for value in looks] == [False] * (len(looks) - 1) + [True]
-    assert found.certified == looks[-1]
-    assert {total for _, total, _, _ in seen} == {180}
+    # Two stages of 256 and 1024 tests at an eighth of the error each, then the last.
+    early = {3: (256, 1 - 0.01 / 8), 11: (1024, 1 - 0.01 / 8)}
+    looks = []
+    for done, total, p, q in seen:
+        most, confidence = early.get(total, (math.inf, 1 - 0.01 * 3 / 4))
+        n = min(100 * done, most)
+        looks.append(certify_anytime(claim, (p, q), (n, n), confidence)[0])
+    assert [value > 0.9 for value in looks] == [False] * (len(looks) - 1) + [True]
+    assert found.certified == pytest.approx(looks[-1])
+    totals = [total for _, total, _, _ in seen]
+    assert totals[:14] == [3] * 3 + [11] * 11
+    assert set(totals[14:]) == {-(-((36_160 - 2 * 1808) // 2) // 100)}
+
+
+@pytest.mark.parametrize("kept", [2, 10])
+def test_an_early_refutation_waits_until_dependence_would_show(kept):
+    calls, noise = itertools.count(), [0.0]
+
+    def lingering(value, rng):
+        if next(calls) % kept == 0:
+            noise[0] = rng.laplace()
+        return value + noise[0] + 0.01 * rng.normal()
+
+    subject = CallableSubject(lingering, [0, 1])
+    with pytest.raises(AuditError, match="above or below their middle"):
+        audit_pair_until_refuted(subject, Claim.pure(0.1), trials=10**6, seed=1)
+
+
+def test_a_program_that_tells_its_input_is_refuted_within_a_few_hundred_runs():
+    subject = vectorised(lambda values: values, name="tell")
+    found = audit_pair_until_refuted(subject, Claim.pure(1), trials=10**5, seed=1)
+    assert found.verdict == "violated"
+    assert found.trials < 512
 
 
 def test_claims_of_all_kinds_are_stopped_at_and_kept():

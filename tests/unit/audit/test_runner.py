@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from undertow.audit import _checkpoint
-from undertow.audit.runner import run_chunks
+from undertow.audit import _checkpoint, runner
+from undertow.audit.runner import affordable_trials, run_chunks
 from undertow.errors import AuditError
 
 
@@ -317,3 +317,35 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(AuditError, match=r"can be written, got .*disk full"):
         run(checkpoint=path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("each", [1e-6, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("start", [0.0, 0.05])
+def test_affordable_trials_fill_the_time_cut_to_a_digit(each, start, monkeypatch):
+    clock, asked = [0.0], []
+
+    def audit(trials):
+        asked.append(trials)
+        clock[0] += start + each * trials
+
+    monkeypatch.setattr(runner.time, "monotonic", lambda: clock[0])
+    found = affordable_trials(audit, seconds=10, least=500)
+    assert 500 <= found <= 10**7
+    assert found == 500 or set(str(found)[1:]) <= {"0"}
+    if found > 500:  # the time, but for what was cut off and for the start
+        assert 4 < found * each <= 10.001
+    assert sum(asked) * each < max(10 * 0.3, 500 * each + 1)
+    assert affordable_trials(audit, seconds=10, least=500, most=700) <= 700
+
+
+def test_what_takes_too_long_is_not_run_to_find_out():
+    def never(trials):
+        raise AssertionError(trials)
+
+    found = [
+        affordable_trials(never, seconds=10, least=100, each=each)
+        for each in (0.02, 0.05, 1.0, 30.0)
+    ]
+    assert found == [500, 200, 100, 100]
+    with pytest.raises(ValueError, match="seconds must be positive"):
+        affordable_trials(never, seconds=0, least=1)

@@ -196,13 +196,14 @@ def test_a_vectorised_function_and_a_nested_one_can_be_named(module):
         (("--claim=1.5", "--delta=1e-6"), "approx", 0),
         (("--mu=0.5",), "gdp", 3),
         (("--mu=3",), "gdp", 0),
-        (("--claim=1", "--adjacency=add-remove"), "pure", 0),
+        (("--claim=1", "--adjacency=add-remove", "--neighbours=replaced"), "pure", 0),
+        (("--claim=1", "--adjacency=add-remove", "--neighbours=one-apart"), "pure", 3),
         (("--claim=1", "--adjacency=local"), "pure", 3),
     ],
 )
 def test_claims_of_every_kind_are_held_against_the_code(module, claim, notion, status):
     words = ("callable", f"{module}:many", "--inputs=[0, 1]", "--vectorised")
-    found = record(*words, *claim, status=status)
+    found = record(*words, *claim, "--trials=100000", status=status)
     assert found["claim"]["notion"] == notion
 
 

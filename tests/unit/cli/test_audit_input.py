@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 
+import numpy as np
 import pytest
+import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.command import invoke
+from undertow.cli.audit import audit
 
 GRR = ("ldp", "--protocol=grr", "--categories=4", "--epsilon=1")
 CAT = ("command", "cat", "--inputs=[0, 1]")
@@ -310,8 +313,9 @@ def test_no_prior_makes_a_fault(counts, tolerance, claim):
 @quick
 @given(st.lists(json_values, max_size=4), json_values)
 def test_no_inputs_make_a_fault(inputs, pairs):
-    survives("command", "cat", f"--inputs={json.dumps(inputs)}", "--claim=1")
-    survives(*CAT, f"--pairs={json.dumps(pairs)}", "--claim=1", "--trials=200")
+    few = ("--claim=1", "--trials=200")
+    survives("command", "cat", f"--inputs={json.dumps(inputs)}", *few)
+    survives(*CAT, f"--pairs={json.dumps(pairs)}", *few)
 
 
 @quick
@@ -331,3 +335,46 @@ def test_no_file_makes_a_fault(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("runs") / "runs.csv"
     path.write_text("x,y\n" + text, encoding="utf-8", errors="replace")
     survives("records", str(path), *COLUMNS)
+
+
+SINGLE = [
+    (name, option.opts[0])
+    for name, command in typer.main.get_command(audit).commands.items()
+    for option in command.params
+    if option.param_type_name == "option"
+    and not option.multiple
+    and not (option.is_flag and not option.secondary_opts)
+]
+
+
+@pytest.mark.parametrize(("command", "option"), SINGLE, ids=" ".join)
+def test_no_option_keeps_the_last_of_two_values_in_silence(command, option):
+    words = [option] if option == "--baseline" else [option, "1"]
+    again = ["--no-baseline"] if option == "--baseline" else [option, "2"]
+    result = invoke("audit", command, *words, *again)
+    assert result.exit_code == 2
+    assert f"{option} must be given once" in result.stderr
+
+
+def test_output_columns_given_one_by_one_make_one_vector(tmp_path):
+    rng = np.random.default_rng(4)
+    rows = ["x,y1,y2"]
+    for value in (0, 1):
+        for noise in np.round(rng.laplace(size=4000), 3):
+            # Each column keeps a claim of 1; their difference is the input.
+            rows.append(f"{value},{noise:.3f},{noise + value:.3f}")
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(rows), encoding="utf-8")
+    common = ("--input-column=x", "--claim=2", "--json")
+    for columns, verdict in (
+        (("y1",), "not refuted"),
+        (("y2",), "not refuted"),
+        (("y1", "y2"), "violated"),
+        (("y2", "y1"), "violated"),
+    ):
+        words = [word for name in columns for word in ("--output-column", name)]
+        result = invoke("audit", "records", path, *common, *words)
+        assert json.loads(result.stdout)["verdict"] == verdict, columns
+    twice = ("--output-column=y1", "--output-column=y1")
+    result = invoke("audit", "records", path, *common, *twice)
+    assert (result.exit_code, "must differ, got 'y1' twice" in result.stderr) == (2, 1)

@@ -262,7 +262,7 @@ def test_a_claim_that_no_attack_on_the_threat_refutes_is_bad_input():
 
 def test_a_local_run_stops_as_soon_as_the_claim_is_refuted(tmp_path):
     path = tmp_path / "page.html"
-    words = (*LDP[:4], "--epsilon=2", "--claim=1", "--stop-early", "--seed=3")
+    words = (*LDP[:3], "--epsilon=2", "--claim=1", "--stop-early", "--seed=3")
     found = record(*words, f"--report={path}", status=3)
     own = audit_until_refuted(
         OptimizedUnary(6, 2),
@@ -275,7 +275,8 @@ def test_a_local_run_stops_as_soon_as_the_claim_is_refuted(tmp_path):
     assert found["baseline"] == {"ldp_auditor": None}
     assert f"after {own.trials} of at most 100000 trials" in found["notes"][0]
     assert found["notes"][0] in path.read_text("utf-8")
-    true = record(*words, "--claim=2", "--trials=20000", status=0)
+    kept = [word for word in words if word != "--claim=1"]
+    true = record(*kept, "--claim=2", "--trials=20000", status=0)
     assert true["trials"] == 20_000
 
 
@@ -334,3 +335,76 @@ def test_arguments_are_named_as_the_options_are():
     )
     with pytest.raises(ValueError, match=r"^--score must be one$"), in_option_words():
         raise ValueError("--score must be one")
+
+
+TABLES = [
+    ("[[1, 2], [1, 2, 3]]", "one-apart"),
+    ('[[], [{"age": 3}]]', "one-apart"),
+    ('[{"age": [3, 4]}, {"age": [4, 3, 3]}]', "one-apart"),
+    ('[["b", "a"], ["a", "c"]]', "replaced"),
+    ('[{"age": [3], "zip": [1]}, {"age": [3], "zip": [2]}]', "replaced"),
+    ("[0, 1]", None),
+    ('["week1.csv", "week2.csv"]', None),
+    ("[[1, 2], [1, 2, 3, 4]]", None),
+    ("[[1, 2], [3, 4]]", None),
+    ("[[1], [1, 2], [1, 3]]", None),
+]
+
+
+@pytest.mark.parametrize(("inputs", "difference"), TABLES)
+def test_what_two_inputs_are_is_read_or_asked_for(inputs, difference, tmp_path):
+    path = tmp_path / "loud.py"
+    path.write_text(
+        "def loud(table, rng):\n"
+        "    return len(str(table)) * 1.5 + rng.laplace(scale=1 / 1.5)\n",
+        encoding="utf-8",
+    )
+    sys.path.insert(0, str(tmp_path))
+    sys.modules.pop("loud", None)
+    words = ("callable", "loud:loud", f"--inputs={inputs}", "--trials=400")
+    words = (*words, "--adjacency=add-remove", "--claim=1")
+    if difference is None:
+        result = invoke("audit", *words)
+        assert result.exit_code == 2
+        assert "must come with --neighbours one-apart" in result.stderr
+        words = (*words, "--neighbours=one-apart")
+    result = invoke("audit", *words, "--json")
+    found = json.loads(result.stdout)
+    kept = "add-remove" if difference == "replaced" else "one-apart"
+    assert found["claim"]["adjacency"] == kept
+    assert found["tested"]["epsilon"] == (2 if kept == "add-remove" else 1)
+    expected = "price for replacing" if kept == "add-remove" else "as it stands"
+    assert any(expected in note for note in found["notes"])
+
+
+def test_neighbours_are_stated_with_add_remove_alone():
+    words = ("command", "cat", "--inputs=[0, 1]", "--claim=1", "--neighbours=replaced")
+    result = invoke("audit", *words)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "must come with --adjacency add-remove" in result.stderr
+
+
+def test_an_audit_without_trials_takes_the_time_that_is_given(module):
+    words = ("callable", f"{module}:noisy", "--inputs=[0, 1]", "--vectorised")
+    start = time.monotonic()
+    found = record(*words, "--claim=2", "--seconds=0.5", status=0)
+    assert time.monotonic() - start < 20
+    assert found["trials"] >= 2000
+    (chosen,) = (note for note in found["notes"] if "--seconds" in note)
+    asked = int(re.search(r"--trials (\d+) makes", chosen)[1])
+    assert asked - 2 <= found["trials"] <= asked
+    again = record(*words, "--claim=2", f"--trials={asked}", status=0)
+    assert again["certified"] == found["certified"]
+    (more,) = (note for note in found["notes"] if "ten times" in note)
+    assert more in again["notes"]
+    assert float(re.search(r"about ([\d.]+) by", more)[1]) > found["certified"]
+
+
+@pytest.mark.parametrize("option", ["--trials=2000", "--stop-early"])
+def test_seconds_stand_beside_no_number_of_trials(option, module):
+    words = ("callable", f"{module}:noisy", "--inputs=[0, 1]", "--vectorised")
+    result = invoke("audit", *words, "--claim=2", "--seconds=1", option)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "--seconds must be left out beside" in result.stderr
+    result = invoke("audit", *words, "--claim=2", "--seconds=0")
+    assert (result.exit_code, "seconds must be positive" in result.stderr) == (2, True)
