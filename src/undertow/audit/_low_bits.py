@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["lowest_bit", "negative_zeros", "residue"]
+__all__ = ["decimal_residue", "lowest_bit", "negative_zeros", "residue"]
 
 Floats = NDArray[np.float64]
 
 # The lowest bit of zero: above that of every float.
 _NO_BIT = 1100.0
+# Beyond it a float has no six digits after the point; of residues so many are kept.
+_WHOLE, _DECIMALS = 2.0**30, 6
 
 
 def lowest_bit(outputs: Any) -> Floats:
@@ -81,3 +83,22 @@ def residue(outputs: Any, *, bits: int) -> Floats:
     """
     scaled = np.ldexp(np.asarray(outputs, dtype=np.float64), bits)
     return np.asarray(scaled - np.floor(scaled))
+
+
+def decimal_residue(outputs: Any, *, digits: int) -> Floats:
+    r"""Return what is left of each number modulo :math:`10^{-digits}`, as a share.
+
+    From -1/2 to 1/2, so that multiples of that step are near 0 however they were
+    rounded; to six decimals, and to none where a float has no such digits: 0.
+
+    Examples
+    --------
+    >>> decimal_residue([0.25, 1.253, 0.1 + 0.2], digits=2)
+    array([0. , 0.3, 0. ])
+    """
+    values = np.asarray(outputs, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = values * 10.0**digits
+        told = np.where(np.abs(scaled) < _WHOLE, scaled, 0.0)
+        left = np.round(told - np.round(told), _DECIMALS) + 0.0
+    return np.where(np.isnan(values), np.nan, left)

@@ -151,7 +151,12 @@ def _event_test(subject: Subject, choice: Choice, plan: _Plan) -> EventTest:
     one, two = choice.pair
     sizes = (plan.test[one], plan.test[two])
     return EventTest(
-        subject, choice.pair, choice.event, sizes=sizes, earlier=choice.earlier
+        subject,
+        choice.pair,
+        choice.event,
+        sizes=sizes,
+        earlier=choice.earlier,
+        notes=choice.notes,
     )
 
 
