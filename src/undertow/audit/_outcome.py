@@ -238,7 +238,8 @@ def _key(item: Any, depth: int) -> Any:
         return item
     if depth >= _DEEP:
         return _Held(type(item).__name__, (OPAQUE,))
-    return _Held(type(item).__name__, _parts(item, depth + 1))
+    name = "tuple" if isinstance(item, Row) else type(item).__name__
+    return _Held(name, _parts(item, depth + 1))
 
 
 def _parts(item: Any, depth: int) -> Iterator[Any]:
@@ -494,3 +495,5 @@ def _as_float(item: Any) -> float:
         return float(item)
     except OverflowError:
         return math.inf if item > 0 else -math.inf
+    except ValueError:  # a nan that refuses to be read
+        return math.nan

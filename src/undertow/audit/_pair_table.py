@@ -201,8 +201,9 @@ class Fields:
     def __init__(self, first: NDArray[Any], second: NDArray[Any]) -> None:
         seen: Counter[str] = Counter()
         for part in (first, second):
-            for item in _listed(part[:_LEARNED]):
-                seen.update({place for place, _ in numbers_in(item)})
+            for item, count in Counter(_listed(part[:_LEARNED])).items():
+                for place in dict.fromkeys(place for place, _ in numbers_in(item)):
+                    seen[place] += count
         common = [place for place, count in seen.most_common(_COLUMNS) if count > 1]
         self.left_out = len(seen) - len(common)
         self.places = {place: column for column, place in enumerate(sorted(common))}
@@ -218,9 +219,13 @@ class Fields:
         for known, table in self._kept:
             if known is outputs:
                 return table
-        table = np.full((len(outputs), len(self.words)), np.nan)
-        for row, item in zip(table, _listed(outputs), strict=True):
+        # Equal outputs hold equal numbers.
+        listed = _listed(outputs)
+        different = {item: number for number, item in enumerate(dict.fromkeys(listed))}
+        rows = np.full((len(different), len(self.words)), np.nan)
+        for row, item in zip(rows, different, strict=True):
             self._fill(row, item)
+        table = rows[[different[item] for item in listed]]
         self._kept = [*self._kept[1 - _KEPT :], (outputs, table)]
         return table
 
@@ -279,7 +284,14 @@ class _Kinds:
                 return [usual] * len(outputs)
             if outputs.ndim == 1:
                 return ["nan" if gap else usual for gap in gaps.tolist()]
-        return [kind_of(item, exact=self.exact) for item in _items(outputs)]
+        words: dict[str, Any] = {}  # texts are often few
+        return [
+            kind_of(item, exact=self.exact)
+            if type(item) is not str
+            else words.get(item)
+            or words.setdefault(item, kind_of(item, exact=self.exact))
+            for item in _items(outputs)
+        ]
 
 
 def _items(outputs: NDArray[Any]) -> list[Any]:
