@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.audit import AuditError, CallableSubject, Claim, audit_local
-from undertow.audit._outcome import Raised, Row, Told, kind_of, numbers_in, outcome
+from undertow.audit._outcome import Raised, Row, kind_of, numbers_in, outcome
 from undertow.audit._pair_draw import joined
 from undertow.audit._pair_table import Fields, Numbers, kind_views
 from undertow.audit.events import output_labels
