@@ -14,7 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.audit._low_bits import decimal_residue, lowest_bit
+from undertow.audit._low_bits import (
+    decimal_residue,
+    laplace_reach,
+    lowest_bit,
+    textbook_laplace,
+)
 from undertow.audit._pair_table import Fields, Numbers
 from undertow.audit.events import Score
 
@@ -37,6 +42,8 @@ _CUT = 0.001
 _RIDGE = 1e-10
 # Digits after the point that residues are taken at, and columns of last digits tried.
 _DIGITS, _TRIED = range(8), 3
+# Columns in which textbook noise is looked for.
+_REACHES = 8
 # Decimals of a score, so that equal outputs have equal scores in every batch.
 _KEPT = 7
 _LARGEST = 1e100
@@ -304,6 +311,19 @@ def _place_of_first(rows: Floats) -> Floats:
     return np.asarray(found[:, None], dtype=np.float64)
 
 
+class _Reach:
+    """Which numbers textbook Laplace noise around a centre reaches; can be pickled."""
+
+    def __init__(self, centre: float, scale: float) -> None:
+        self.centre, self.scale = centre, scale
+        self.words = (
+            f"reach of {{}} by float Laplace noise of scale {scale!r} around {centre!r}"
+        )
+
+    def __call__(self, rows: Floats) -> Floats:
+        return laplace_reach(rows, centre=self.centre, scale=self.scale)
+
+
 class _Residue:
     """What is left of numbers modulo a power of ten; can be pickled."""
 
@@ -324,8 +344,10 @@ def digit_scores(
     """Return scores of the last bits and digits of numbers, where they differ.
 
     For each column the exponent of the lowest set bit, and what is left modulo 1, 0.1,
-    0.01 and so on; up to three of them, and all columns together. A noise that is added
-    to a float, or rounded before it is added, leaves the answer there.
+    0.01 and so on, also for all columns together; and whether Laplace noise as in a
+    textbook reaches a number from the answer that the outputs suggest. Up to three of
+    all these. A noise that is added to a float, or rounded before it is added, leaves
+    the answer there.
 
     Examples
     --------
@@ -347,6 +369,13 @@ def digit_scores(
             found.append((whole, -order, -1, step, words))
         for column in np.flatnonzero(seen > _chance(rows)):
             found.append((float(seen[column]), -order, int(column), step, words))
+    for column in range(min(many, _REACHES)):
+        for part in parts:
+            law = textbook_laplace(part[:_ROWS, column])
+            if law is not None:
+                reach = _Reach(*law)
+                seen = differing(*(reach(p[:, [column]]) for p in parts))
+                found.append((float(seen[0]), 1, column, reach, reach.words))
     found.sort(key=lambda one: one[:2], reverse=True)
     return [_digit_score(table, parts, *one[2:]) for one in found[:_TRIED]]
 

@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from undertow.audit import CallableSubject, Claim
-from undertow.audit._low_bits import decimal_residue
+from undertow.audit._low_bits import (
+    decimal_residue,
+    laplace_reach,
+    textbook_laplace,
+)
 from undertow.audit._pair_table import Fields, Numbers
 from undertow.audit._pair_whole import differing, digit_scores, whole_scores
 from undertow.audit.outputs import read_outcomes
@@ -206,6 +210,43 @@ DIGITS = {
     "text": (lambda x, rng: f"<{x + round(rng.laplace(scale=9), 1)}>", (0.25, 0.5)),
     "dict": (lambda x, rng: {"n": x + rng.laplace()}, (0.0, 1.0)),
 }
+
+
+def inverse(x, rng):
+    u = rng.random() - 0.5
+    return x - math.copysign(1.0, u) * math.log(1 - 2 * abs(u)) / 0.7
+
+
+SAMPLERS = {
+    "sum": lambda x, rng: x + rng.laplace(),
+    "location": lambda x, rng: rng.laplace(x, 2.5),
+    "inverse": inverse,
+}
+
+
+@pytest.mark.parametrize("inputs", [(10, 11), (100, 101), (-7.5, -6.5)])
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_floats_that_a_textbook_sampler_cannot_reach_are_found(name, inputs):
+    subject = CallableSubject(SAMPLERS[name], inputs)
+    found = audit_pair(subject, Claim.pure(1.5), trials=100_000, seed=1)
+    assert found.violated
+    assert "last digits" in found.notes[0]
+
+
+@given(
+    st.integers(-50, 50),
+    st.sampled_from([0.5, 1.0, 2.5, 1 / 0.7, 10.0]),
+    st.integers(0, 2**32),
+)
+@settings(max_examples=20)
+def test_the_law_of_textbook_noise_is_recognised_and_that_of_a_lattice_is_none(
+    centre, scale, seed
+):
+    noise = np.random.default_rng(seed).laplace(scale=scale, size=4000)
+    reach = laplace_reach(centre + noise, centre=centre, scale=scale)
+    assert reach.mean() > 0.99
+    assert textbook_laplace(centre + noise) in ((centre, scale), None)
+    assert textbook_laplace(np.round((centre + noise) * 2.0**20) / 2.0**20) is None
 
 
 @pytest.mark.parametrize("name", DIGITS)
