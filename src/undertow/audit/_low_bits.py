@@ -181,11 +181,7 @@ def textbook_laplace(outputs: Floats) -> tuple[float, float] | None:
     for few in (_FIRST, _FEW):
         laws = np.array(tried, dtype=np.float64).reshape(-1, 2, 1)
         told = laplace_reach(far[:few], centre=laws[:, 0], scale=laws[:, 1])
-        tried = [
-            law
-            for law, all_told in zip(tried, told.all(axis=1), strict=True)
-            if all_told
-        ]
+        tried = [tried[place] for place in np.flatnonzero(told.min(axis=1, initial=1))]
     for centre, scale in tried[:_FIRST]:
         if laplace_reach(values, centre=centre, scale=scale).mean() > _REACHED:
             return centre, scale

@@ -100,7 +100,7 @@ def finer_scores(first: Any, second: Any, *, digits: bool) -> tuple[Score, ...]:
 
     Examples
     --------
-    >>> noise = np.random.default_rng(1).laplace(size=400)
+    >>> noise = np.random.default_rng(1).normal(size=400)
     >>> [score.words for score in finer_scores(noise, 1 + noise, digits=True)]
     ['lowest bit of output']
     >>> finer_scores(noise, 1 + noise, digits=False)  # it is all of the output

@@ -8,7 +8,7 @@ anything, so they need not be right, only useful.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -369,15 +369,20 @@ def digit_scores(
             found.append((whole, -order, -1, step, words))
         for column in np.flatnonzero(seen > _chance(rows)):
             found.append((float(seen[column]), -order, int(column), step, words))
-    for column in range(min(many, _REACHES)):
-        for part in parts:
-            law = textbook_laplace(part[:_ROWS, column])
-            if law is not None:
-                reach = _Reach(*law)
-                seen = differing(*(reach(p[:, [column]]) for p in parts))
-                found.append((float(seen[0]), 1, column, reach, reach.words))
+    for place, reach in _reaches(parts):
+        seen = differing(*(reach(part[:, [place]]) for part in parts))
+        found.append((float(seen[0]), 1, place, reach, reach.words))
     found.sort(key=lambda one: one[:2], reverse=True)
     return [_digit_score(table, parts, *one[2:]) for one in found[:_TRIED]]
+
+
+def _reaches(parts: Sequence[Floats]) -> Iterator[tuple[int, _Reach]]:
+    """Yield the columns in which textbook noise explains an input, and that noise."""
+    for place in range(min(parts[0].shape[1], _REACHES)):
+        for part in parts:
+            law = textbook_laplace(part[:_ROWS, place])
+            if law is not None:
+                yield place, _Reach(*law)
 
 
 def _differing_steps(step: Step, parts: Sequence[Floats]) -> Floats:
