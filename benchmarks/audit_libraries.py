@@ -89,7 +89,7 @@ def audited(case: Case, *, trials: int) -> list[dict[str, Any]]:
             claim,
             trials=trials,
             confidence=CONFIDENCE,
-            score=case.score,
+            score=case.score or "values",
         )
         rows.append(
             {

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from undertow.audit._outcome import outcome
 from undertow.audit.events import output_labels
 from undertow.errors import AuditError
 
@@ -202,8 +203,7 @@ class Freshness:
         heads = self._heads.setdefault(given, [])
         if len(heads) < _IN_A_ROW:
             # By value, whatever the type or width of the array in which a batch came.
-            plain = outputs.dtype.kind in "biufUS"
-            heads += map(hash, (output_labels if plain else _keys)(outputs[:_HEAD]))
+            heads += map(hash, map(outcome, output_labels(outputs[:_HEAD])))
             check_apart(heads, name=self.name)
             self._check_numbers(given, outputs[:_HEAD])
 

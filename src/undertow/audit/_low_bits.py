@@ -7,12 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["lowest_bit", "negative_zeros", "residue"]
+__all__ = [
+    "decimal_residue",
+    "laplace_reach",
+    "lowest_bit",
+    "negative_zeros",
+    "residue",
+    "textbook_laplace",
+]
 
 Floats = NDArray[np.float64]
 
 # The lowest bit of zero: above that of every float.
 _NO_BIT = 1100.0
+# Bits of the uniform numbers that usual samplers take the logarithm of, and how many of
+# them are tried around the one that was probably drawn.
+_UNIFORM, _AROUND = 53, range(-3, 4)
+# Outputs on which a centre and a scale are tried first; how many have to be reached.
+_FIRST, _FEW, _REACHED = 4, 64, 0.999
+# Relative distance from the estimate at which scales are tried, and centres of so many
+# digits.
+_NEAR, _CENTRES = 0.05, 16
+# Beyond it a float has no six digits after the point; of residues so many are kept.
+_WHOLE, _DECIMALS = 2.0**30, 6
 
 
 def lowest_bit(outputs: Any) -> Floats:
@@ -81,3 +98,112 @@ def residue(outputs: Any, *, bits: int) -> Floats:
     """
     scaled = np.ldexp(np.asarray(outputs, dtype=np.float64), bits)
     return np.asarray(scaled - np.floor(scaled))
+
+
+def decimal_residue(outputs: Any, *, digits: int) -> Floats:
+    r"""Return what is left of each number modulo :math:`10^{-digits}`, as a share.
+
+    From -1/2 to 1/2, so that multiples of that step are near 0 however they were
+    rounded; to six decimals, and to none where a float has no such digits: 0.
+
+    Examples
+    --------
+    >>> decimal_residue([0.25, 1.253, 0.1 + 0.2], digits=2)
+    array([0. , 0.3, 0. ])
+    """
+    values = np.asarray(outputs, dtype=np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scaled = values * 10.0**digits
+        told = np.where(np.abs(scaled) < _WHOLE, scaled, 0.0)
+        left = np.round(told - np.round(told), _DECIMALS) + 0.0
+    return np.where(np.isnan(values), np.nan, left)
+
+
+def laplace_reach(outputs: Any, *, centre: Any, scale: Any) -> Floats:
+    r"""Return 1 for each number that textbook Laplace noise can reach, 0 for others.
+
+    That noise is :math:`\pm b \ln v`, where v is one of the multiples of
+    :math:`2^{-53}` up to 1, and it is added to the answer c, each step rounded. Far
+    from c these sums are fewer than the floats between them [1]_.
+
+    Parameters
+    ----------
+    outputs : array_like
+        Numbers.
+    centre, scale : float or array
+        The answer c and the scale b; several at once by the rules of broadcasting.
+
+    References
+    ----------
+    .. [1] I. Mironov, *On Significance of the Least Significant Bits for Differential
+       Privacy*, CCS, 2012.
+
+    Examples
+    --------
+    >>> noisy = 10 + np.random.default_rng(1).laplace(size=10_000)
+    >>> float(laplace_reach(noisy, centre=10, scale=1).mean()) > 0.999
+    True
+    >>> float(laplace_reach(noisy, centre=11, scale=1).mean()) < 0.96
+    True
+    """
+    values = np.asarray(outputs, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        drawn = np.round(np.ldexp(np.exp(-np.abs(values - centre) / scale), _UNIFORM))
+        found = np.zeros(drawn.shape, dtype=bool)
+        for step in _AROUND:
+            logs = np.log(np.ldexp(np.maximum(drawn + step, 1.0), -_UNIFORM))
+            for noise in (scale * logs, logs / (1.0 / scale)):
+                found |= (centre + noise == values) | (centre - noise == values)
+    return np.where(np.isnan(values), np.nan, found.astype(np.float64))
+
+
+def textbook_laplace(outputs: Floats) -> tuple[float, float] | None:
+    """Return centre and scale of textbook Laplace noise that reaches the outputs.
+
+    Tried are numbers of few digits near the median and the mean distance from it.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(1).laplace(scale=2, size=4000)
+    >>> textbook_laplace(3 + noise), textbook_laplace(3 + noise.round(6))
+    ((3.0, 2.0), None)
+    """
+    values = outputs[np.isfinite(outputs)]
+    if len(values) < _FEW:
+        return None
+    middle = float(np.median(values))
+    spread = float(np.abs(values - middle).mean())
+    if not 1e-6 < spread < 1e9:
+        return None
+    error = 4.0 * spread / np.sqrt(len(values))
+    far = values[np.argsort(-np.abs(values - middle))[:_FEW]]  # where reach is thin
+    tried = [(c, b) for c in _short_numbers(middle, error) for b in _scales(spread)]
+    for few in (_FIRST, _FEW):
+        laws = np.array(tried, dtype=np.float64).reshape(-1, 2, 1)
+        told = laplace_reach(far[:few], centre=laws[:, 0], scale=laws[:, 1])
+        tried = [tried[place] for place in np.flatnonzero(told.min(axis=1, initial=1))]
+    for centre, scale in tried[:_FIRST]:
+        if laplace_reach(values, centre=centre, scale=scale).mean() > _REACHED:
+            return centre, scale
+    return None
+
+
+def _short_numbers(middle: float, error: float) -> list[float]:
+    """Return numbers of up to three decimals near one, those of fewest digits first."""
+    found: list[float] = []
+    for digits in range(4):
+        first = np.ceil((middle - error) * 10.0**digits)
+        last = np.floor((middle + error) * 10.0**digits)
+        if last - first < _CENTRES:
+            found += [float(k) / 10.0**digits for k in np.arange(first, last + 1)]
+    return list(dict.fromkeys(found))
+
+
+def _scales(spread: float) -> list[float]:
+    """Return numbers of two digits near one, and reciprocals of such."""
+    near = [round(spread * (1 + shift), 12) for shift in np.linspace(-_NEAR, _NEAR, 41)]
+    whole = [float(f"{number:.2g}") for number in near]
+    inverse = [1.0 / float(f"{1.0 / number:.2g}") for number in near]
+    return sorted(
+        dict.fromkeys([*whole, *inverse]), key=lambda scale: abs(scale - spread)
+    )

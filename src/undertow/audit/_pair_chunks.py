@@ -63,6 +63,8 @@ class EventTest:
         Runs on each input, all chunks together.
     earlier : pair of arrays
         Training outputs of each input, which no batch may repeat.
+    notes : tuple of str, optional
+        What a reader should know of the choice.
 
     Notes
     -----
@@ -78,8 +80,9 @@ class EventTest:
         *,
         sizes: tuple[int, int],
         earlier: tuple[NDArray[Any], NDArray[Any]],
+        notes: tuple[str, ...] = (),
     ) -> None:
-        self.subject, self.pair = subject, pair
+        self.subject, self.pair, self.notes = subject, pair, notes
         self.event, self.sizes = event, sizes
         self.earlier = tuple(part[:BATCH] for part in earlier)
         self.still = stands_still(*earlier)
@@ -204,6 +207,12 @@ def repeats(earlier: NDArray[Any], later: NDArray[Any]) -> bool:
     (True, False, False)
     """
     m = min(len(earlier), len(later))
-    if m == 0 or not np.array_equal(earlier[:m], later[:m]):
+    if m == 0 or not _agree(earlier[:m], later[:m]):
         return False
     return order_entropy(later[:m]) > _REPETITION
+
+
+def _agree(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Return whether outputs are the same one by one; nan is itself."""
+    gaps = first.dtype.kind == second.dtype.kind == "f"
+    return bool(np.array_equal(first, second, equal_nan=gaps))

@@ -1,6 +1,6 @@
-"""Whether an event of a learned score is better than the others.
+"""Whether an event of a learned or a finer score is better than the others.
 
-Learned scores follow the noise of the runs they were learned from, and they are many
+Scores that are made from training runs follow the noise of these, and they are many
 more events: the best of many in training need not be the best in truth. So an event of
 such a score has to win by more than chance.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ from undertow.audit.events import (
     LabelEvent,
     Score,
     ScoreEvent,
+    View,
     best_event,
     lower_limits,
 )
 
-__all__ = ["Contestant", "Measure", "Outputs"]
+__all__ = ["Contestant", "Measure", "Outputs", "Tier"]
 
 # About the events of one score that are tried, and those of them that differ much.
 _EVENTS, _DIFFERENT = 1000.0, 30.0
@@ -34,17 +35,18 @@ Outputs = tuple[NDArray[Any], NDArray[Any]]
 """Of two inputs, or two parts of one."""
 
 
-class Contestant(NamedTuple):
-    """An event, its pair in order, what it promises, and the runs that say so.
+Tier = Literal["usual", "whole", "learned", "digits"]
+"""Which scores an event comes from: each has to beat those before it."""
 
-    `learned` tells that it comes from a learned score.
-    """
+
+class Contestant(NamedTuple):
+    """An event, its pair in order, what it promises, and the runs that say so."""
 
     value: float
     pair: tuple[int, int]
     event: LabelEvent | ScoreEvent
     runs: Outputs
-    learned: bool
+    tier: Tier
 
 
 @dataclass(frozen=True)
@@ -69,31 +71,33 @@ class Measure:
         selection: Outputs,
         *,
         scores: tuple[Score, ...],
-        learned: bool = False,
+        views: tuple[View | None, ...] = (None,),
+        tier: Tier = "usual",
     ) -> Contestant:
-        """Return the best event of some scores, and of repeated outputs.
+        """Return the best event of some scores, and of repeated outputs or views.
 
-        Limits of learned scores are widened for the number of their events, which keeps
-        rare events with a lucky count from the contest.
+        Limits of other than the usual scores are widened for the number of their
+        events, which keeps rare events with a lucky count from the contest.
         """
         found = best_event(
             proposal,
             selection,
             scores=scores,
-            tail=self._tail / _EVENTS if learned else self._tail,
+            views=views,
+            tail=self._tail if tier == "usual" else self._tail / _EVENTS,
             delta=self.tested.delta,
             parameter=self.tested.parameter,
         )
-        return Contestant(found.value, pair, found.event, selection, learned)
+        return Contestant(found.value, pair, found.event, selection, tier)
 
-    def surpasses(self, learned: Contestant, usual: Contestant) -> bool:
+    def surpasses(self, challenger: Contestant, best: Contestant) -> bool:
         """Return whether the limit of the first is higher by more than chance.
 
         Chance is a standard deviation of the difference, by the jackknife over
         twentieths of the runs, which knows that both may count the same runs. Both
         limits are widened, as both events were picked for their counts.
         """
-        gaps = self._limits(learned) - self._limits(usual)
+        gaps = self._limits(challenger) - self._limits(best)
         whole, without = float(gaps[0]), gaps[1:]
         parts = len(without)
         variance = (parts - 1) / parts * float(((without - without.mean()) ** 2).sum())

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.audit.outputs import read_outputs
+from undertow.audit.outputs import read_outcomes
 from undertow.audit.subject_callable import CallableSubject
 from undertow.audit.subjects import Subject
 
@@ -96,9 +96,9 @@ def is_divisible(subject: Subject) -> bool:
 def draw_outputs(
     subject: Subject, given: int, size: int, rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Run a subject and check what it returns."""
-    raw = subject.sample(given, size, rng=rng)
-    return read_outputs(raw, size, name=subject.name)
+    """Run a subject and return whatever its runs ended in."""
+    run = getattr(subject, "outcomes", subject.sample)
+    return read_outcomes(run(given, size, rng=rng), size, name=subject.name)
 
 
 def joined(outputs: Sequence[NDArray[Any]], *, name: str) -> NDArray[Any]:
@@ -107,14 +107,14 @@ def joined(outputs: Sequence[NDArray[Any]], *, name: str) -> NDArray[Any]:
     Examples
     --------
     >>> joined([np.array([1]), np.array([0.5])], name="f")
-    array([1. , 0.5])
+    array([1, 0.5], dtype=object)
     """
     kinds = {(part.dtype, part.shape[1:]) for part in outputs}
     if len(kinds) == 1 and not outputs[0].dtype.hasobject:
         return np.concatenate(outputs)
     items = [part.tolist() if part.ndim == 1 else list(part) for part in outputs]
     listed = list(itertools.chain.from_iterable(items))
-    return read_outputs(listed, len(listed), name=name)
+    return read_outcomes(listed, len(listed), name=name)
 
 
 def generator(

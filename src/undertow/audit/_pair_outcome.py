@@ -201,7 +201,7 @@ def _notes(test: EventTest, hits: tuple[int, int]) -> tuple[str, ...]:
     """Return what a reader should know of the outputs."""
     # The certifying runs are counted and not kept: they agree in what was counted.
     certain = all(k in (0, n) for k, n in zip(hits, test.sizes, strict=True))
-    return (_STILL,) if test.still and certain else ()
+    return (*((_STILL,) if test.still and certain else ()), *test.notes)
 
 
 def _title(subject: Subject) -> str:
@@ -217,8 +217,10 @@ def _told_rest(event: LabelEvent | ScoreEvent) -> str:
     """Return all other outputs in words, those of an interval to the last digit."""
     if isinstance(event, ScoreEvent):
         return event.complement
-    told = event.words.removeprefix("output ")
-    return f"output is not {told[2:]}" if told[0] == "=" else f"output not {told}"
+    told = event.words.removeprefix(f"{event.name} ")
+    if told[0] == "=":
+        return f"{event.name} is not {told[2:]}"
+    return f"{event.name} not {told}"
 
 
 def _plain(given: Any) -> Any:

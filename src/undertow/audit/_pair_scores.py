@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from undertow.audit._low_bits import negative_zeros
 from undertow.audit._pair_joint import apart, joint_scores
+from undertow.audit._pair_table import Fields, Numbers, OnRows, given_outputs
+from undertow.audit._pair_whole import MOST, Cell, differing, digit_scores, whole_scores
 from undertow.audit.events import Score, lowest_bit
 from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import Subject
 from undertow.errors import AuditError
 
-__all__ = ["ScoreChoice", "pair_scores"]
+__all__ = ["ScoreChoice", "columns_left_out", "finer_scores", "pair_scores"]
 
 ScoreFunction = Callable[[Any], Any]
 ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
@@ -23,6 +25,11 @@ ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
 
 # Coordinates of a vector that are tried one by one.
 _COORDINATES = 64
+_LEFT_OUT = (
+    "of {} numbers in an output {} were looked at one by one, and up to {} together"
+)
+# Places of numbers in other outputs that are tried one by one.
+_FIELDS = 16
 # Whole numbers that are told one by one.
 _FEW = 64
 # Decimals to which a log ratio is kept, so that equal ratios are equal.
@@ -47,8 +54,8 @@ def pair_scores(
         Numbers of the inputs.
     outputs : pair of arrays
         Training outputs of both, from which a score may be learned.
-    choice : "learned", "bits", callable, sequence of these or None
-        What to try besides.
+    choice : "learned", "bits", "values", callable, sequence of these or None
+        What to try besides; "values" adds nothing.
     seed : int
         For learning.
 
@@ -56,28 +63,91 @@ def pair_scores(
     -----
     A number is its own score; of a vector up to 64 coordinates are tried, those in
     which the training outputs differ most, and a difference, a sum and a product of
-    two, where they tell more than each alone. That misses what more coordinates
-    together tell: then ask for ``"learned"``. Where zeros have a negative sign, which
+    two, where they tell more than each alone. Where zeros have a negative sign, which
     no comparison of numbers shows, their number is a score too; and where most whole
     numbers occur once, so that they are not compared one by one, their lowest bit.
+    Of outputs of another kind, or of several kinds, the numbers in them are scores;
+    what they tell together, and their digits, are `finer_scores`.
     """
-    natural = [*_natural(*outputs), *_likelihood(subject, pair)]
+    found = [*_usual(*outputs), *_likelihood(subject, pair)]
     if choice is None:
-        return tuple(natural)
+        return tuple(found)
     asked = [choice] if callable(choice) or isinstance(choice, str) else choice
-    found = list(natural)
     for one in asked:
         if one == "learned":
             found += learned_scores(outputs[0], outputs[1], seed=seed)
         elif one == "bits":
-            found.append(_bits(outputs[0]))
+            found.append(_bits(*outputs))
         elif callable(one):
             found.append(_named(one))
-        else:
+        elif one != "values":
             raise ValueError(
-                f"score must be 'learned', 'bits' or functions, got {choice!r}."
+                "score must be 'learned', 'bits', 'values' or functions, got "
+                f"{choice!r}."
             )
     return tuple(found)
+
+
+def finer_scores(first: Any, second: Any, *, digits: bool) -> tuple[Score, ...]:
+    """Return scores of the last digits, or of all numbers of an output together.
+
+    Parameters
+    ----------
+    first, second : array
+        Training outputs of two inputs, from which the scores are made.
+    digits : bool
+        Which of the two.
+
+    Examples
+    --------
+    >>> noise = np.random.default_rng(1).normal(size=400)
+    >>> [score.words for score in finer_scores(noise, 1 + noise, digits=True)]
+    ['lowest bit of output']
+    >>> finer_scores(noise, 1 + noise, digits=False)  # it is all of the output
+    ()
+    """
+    table: Fields | Numbers | None = Numbers.of(first, second)
+    if table is None:
+        table = Fields(first, second)
+    return tuple((digit_scores if digits else whole_scores)(table, first, second))
+
+
+def columns_left_out(first: Any, second: Any) -> tuple[str, ...]:
+    """Return which numbers of an output were not looked at, in sentences.
+
+    Examples
+    --------
+    >>> columns_left_out(np.zeros((2, 65)), np.zeros((2, 65)))
+    ('of 65 numbers in an output 64 were looked at one by one, and up to 128 together',)
+    """
+    numbers = Numbers.of(first, second)
+    if numbers is None:
+        fields = Fields(first, second)
+        many, most = len(fields.places) + fields.left_out, _FIELDS
+    else:
+        many, most = len(numbers.words), _COORDINATES
+    return () if many <= most else (_LEFT_OUT.format(many, most, MOST),)
+
+
+def _usual(first: NDArray[Any], second: NDArray[Any]) -> list[Score]:
+    """Return the scores of the numbers that most outputs are, or that are in them."""
+    numbers = Numbers.of(first, second)
+    if numbers is not None:
+        (one, all_one), (two, all_two) = numbers.split(first), numbers.split(second)
+        natural = _natural(one, two)
+        missing = not (all_one.all() and all_two.all())
+        return [
+            Score(score.words, OnRows(numbers, score.function), True, missing)
+            for score in natural
+        ]
+    fields = Fields(first, second)
+    found = differing(fields.rows(first), fields.rows(second))
+    tried = np.argsort(-found, kind="stable")[:_FIELDS]
+    return [
+        Score(fields.words[k], Cell(fields, k), True, True)
+        for k in sorted(tried.tolist())
+        if found[k] > 0
+    ]
 
 
 def _natural(first: NDArray[Any], second: NDArray[Any]) -> list[Score]:
@@ -105,19 +175,39 @@ def _likelihood(subject: Subject, pair: tuple[int, int]) -> list[Score]:
     return [Score("log likelihood ratio", _LikelihoodRatio(subject, pair))]
 
 
-def _bits(outputs: NDArray[Any]) -> Score:
-    if outputs.dtype.kind != "f" or outputs.ndim != 1:
+def _bits(first: NDArray[Any], second: NDArray[Any]) -> Score:
+    numbers = Numbers.of(first, second)
+    if numbers is None or numbers.kind.kind != "f" or numbers.shape:
         raise AuditError(
             f"score must be another one for outputs that are no floats, got 'bits' for "
-            f"{outputs.dtype}."
+            f"{first.dtype}."
         )
-    return Score("lowest bit of output", lowest_bit)
+    gaps = not all(numbers.split(part)[1].all() for part in (first, second))
+    return Score("lowest bit of output", OnRows(numbers, lowest_bit), True, gaps)
 
 
 def _named(function: ScoreFunction) -> Score:
     if isinstance(function, Score):
-        return function
-    return Score(getattr(function, "__name__", "score"), function)
+        return Score(function.words, _Given(function))
+    words = getattr(function, "__name__", "score")
+    return Score(words, _Given(Score(words, function)))
+
+
+class _Given:
+    """A score of the user, of the runs that returned something; can be pickled.
+
+    A run that raised has the least score of all.
+    """
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+
+    def __call__(self, outputs: Any) -> NDArray[np.float64]:
+        told, read = given_outputs(np.asarray(outputs))
+        scores = np.full(len(outputs), -np.inf)
+        if read.any():
+            scores[read] = self.score(told)
+        return scores
 
 
 def _as_float(outputs: Any) -> NDArray[np.float64]:

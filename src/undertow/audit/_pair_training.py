@@ -6,14 +6,17 @@ themselves are kept, as long as they are numbers or plain labels and not too lar
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow.audit._checkpoint import UNREADABLE, Section
 from undertow.audit._freshness import check_apart, check_steady
+from undertow.audit._outcome import Raised, Told
 from undertow.audit._pair_chunks import BATCH, Pair
+from undertow.audit._pair_contest import Tier
 from undertow.audit._pair_draw import (
     Drawer,
     Part,
@@ -32,13 +35,16 @@ Runs = dict[int, NDArray[Any]]
 
 # Bytes of outputs that a checkpoint keeps.
 _MOST = 1 << 27
+# Runs of each input after which a function may be found broken, and the share of them.
+_FIRST, _BROKEN = 64, 0.99
 
 
 class Kept(NamedTuple):
-    """What was chosen: a pair, and whether by a learned score."""
+    """What was chosen: a pair, the tier of the score, and what to know of it."""
 
     pair: Pair
-    learned: bool
+    tier: Tier
+    notes: tuple[str, ...] = ()
 
 
 class Training:
@@ -92,13 +98,17 @@ class Training:
         wanted = list(self.sizes) if self.kept is None else list(self.kept.pair)
         before = self._count()
         try:
+            if self._drawer.divisible:  # a broken function is told at once
+                for given in wanted:
+                    self._draw(given, min(_FIRST, self.sizes[given]))
+                _check_raised(self.subject.name, self._held(wanted), 1.0)
             for given in wanted:
-                self._draw(given)
+                self._draw(given, self.sizes[given])
         finally:
             if self._count() > before:
                 self._save()
-        runs = {given: self._joined(given) for given in wanted}
-        _check_kinds(self.subject.name, runs)
+        runs = self._held(wanted)
+        _check_returns(self.subject.name, runs)
         for run in runs.values():
             check_apart(run, name=self.subject.name)
             check_steady(run, name=self.subject.name)
@@ -111,8 +121,11 @@ class Training:
             self._parts = {given: self._parts[given] for given in kept.pair}
             self._save()
 
-    def _draw(self, given: int) -> None:
-        parts, size = self._parts.setdefault(given, []), self.sizes[given]
+    def _held(self, wanted: list[int]) -> Runs:
+        return {given: self._joined(given) for given in wanted}
+
+    def _draw(self, given: int, size: int) -> None:
+        parts = self._parts.setdefault(given, [])
         done = sum(len(part.outputs) for part in parts)
         rng = self._generator(given, parts[-1].stand if parts else None)
         while done < size:
@@ -165,24 +178,69 @@ class Training:
             self._generator(given, text["stand"])
             self._parts[given] = [Part(run, text["stand"])]
         if state["kept"] is not None:
-            (first, second), learned = state["kept"]
-            self.kept = Kept((int(first), int(second)), bool(learned))
+            (first, second), tier, notes = state["kept"]
+            if tier not in get_args(Tier):
+                raise ValueError("no tier")
+            pair = (int(first), int(second))
+            self.kept = Kept(pair, tier, tuple(str(note) for note in notes))
 
 
-def _check_kinds(name: str, runs: Runs) -> None:
-    shapes = {(_group(run.dtype), run.shape[1:]) for run in runs.values()}
-    if len(shapes) > 1:
-        listed = " and ".join(sorted(f"{k} of shape {s}" for k, s in shapes))
+def _check_returns(name: str, runs: Runs) -> None:
+    """Refuse a function that raises, or tells nothing, on every input.
+
+    In fewer runs, or on one input alone, that is an outcome like others.
+    """
+    _check_raised(name, runs, _BROKEN)
+    opaque = [_those(run, _is_opaque) for run in runs.values()]
+    if all(opaque) and all(map(_is_whole, opaque, runs.values())):
+        kind = type(opaque[0][0].value).__name__
         raise AuditError(
-            f"{name} must return one type of output, got {listed} on different inputs."
+            f"{name} must return outputs that can be compared, got {kind}, which tells "
+            "nothing of itself; return numbers, text, or lists or dictionaries of them."
         )
-    if len({run.dtype.kind in "iu" for run in runs.values()}) > 1:
-        # By value they may be the same, and the type alone would tell the inputs apart.
+    if all(map(_is_nothing, runs.values())):
+        told = "None" if next(iter(runs.values())).dtype == object else "nan"
         raise AuditError(
-            f"{name} must return one type of output, got whole numbers on one input "
-            "and floats on another; return floats on both."
+            f"{name} must return a value, got {told} in every run; look for a missing "
+            "return."
         )
 
 
-def _group(kind: np.dtype[Any]) -> str:
-    return "numbers" if kind.kind in "iuf" else kind.name
+def _check_raised(name: str, runs: Runs, most: float) -> None:
+    """Refuse a function that raises in more than a share of the runs of every input."""
+    found = [_those(run, _is_raised) for run in runs.values()]
+    shares = [
+        len(some) / len(run) for some, run in zip(found, runs.values(), strict=True)
+    ]
+    if min(shares) >= most:
+        first = found[0][0]
+        raise AuditError(
+            f"{name} must not raise, got {first.kind}"
+            f"{': ' + first.said if first.said else ''}, in {min(shares):.1%} of the "
+            "runs or more on every input."
+        )
+
+
+def _those(run: NDArray[Any], is_one: Callable[[Any], bool]) -> list[Any]:
+    if run.dtype != object:
+        return []
+    return [item for item in run.tolist() if is_one(item)]
+
+
+def _is_raised(item: Any) -> bool:
+    return isinstance(item, Raised)
+
+
+def _is_opaque(item: Any) -> bool:
+    return isinstance(item, Told) and item.opaque
+
+
+def _is_whole(found: list[Any], run: NDArray[Any]) -> bool:
+    return len(found) == len(run)
+
+
+def _is_nothing(run: NDArray[Any]) -> bool:
+    """Return whether no run returned a value."""
+    if run.dtype == object:
+        return all(item is None for item in run.tolist())
+    return run.dtype.kind == "f" and bool(run.size and np.isnan(run).all())

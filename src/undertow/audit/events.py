@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from undertow.audit._low_bits import lowest_bit, residue
+from undertow.audit._outcome import outcome
 from undertow.audit._proposals import proposed_labels, proposed_spans
 from undertow.audit.claim import Parameter
 from undertow.audit.outputs import shortened
@@ -27,11 +28,13 @@ __all__ = [
     "LabelEvent",
     "Score",
     "ScoreEvent",
+    "View",
     "best_event",
     "lower_limits",
     "lowest_bit",
     "output_labels",
     "residue",
+    "seen_labels",
 ]
 
 Floats = NDArray[np.float64]
@@ -51,10 +54,17 @@ class Score:
         What it is, such as ``"output"``.
     function : callable
         From outputs to an array of one number each.
+    partial : bool, optional
+        Whether an output may have no such number, which is nan then: no interval holds
+        it.
+    missing : bool, optional
+        Whether some training outputs had none, so that words have to tell of it.
     """
 
     words: str
     function: Callable[[Any], Any]
+    partial: bool = False
+    missing: bool = False
 
     def __call__(self, outputs: Any) -> Floats:
         """Return the score of each output."""
@@ -68,12 +78,29 @@ class Score:
                 f"{type(fault).__name__} from {self.words!r}; return outputs of one "
                 "type, or give another score."
             ) from fault
-        if scores.shape != (len(outputs),) or np.isnan(scores).any():
+        stray = not self.partial and np.isnan(scores).any()
+        if scores.shape != (len(outputs),) or stray:
             raise AuditError(
                 f"score must give one number for each of {len(outputs)} outputs, got "
-                f"shape {scores.shape}{' with nan' if np.isnan(scores).any() else ''}."
+                f"shape {scores.shape}{' with nan' if stray else ''}."
             )
         return scores
+
+
+@dataclass(frozen=True)
+class View:
+    """Something of each output that is one of several: its type, its length.
+
+    Parameters
+    ----------
+    words : str
+        What it is, such as ``"type of output"``.
+    function : callable
+        From outputs to a list of one label each.
+    """
+
+    words: str
+    function: Callable[[Any], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -103,13 +130,15 @@ class ScoreEvent:
     def complement(self) -> str:
         """All other outputs in words, with every digit of the ends."""
         name, low, high = self.score.words, float(self.low), float(self.high)
-        below, above = f"{name} < {low!r}", f"{name} > {high!r}"
-        if high == np.inf:
-            return below
-        return above if low == -np.inf else f"{below} or {above}"
+        parts = [f"{name} < {low!r}"] if low != -np.inf else []
+        parts += [f"{name} > {high!r}"] if high != np.inf else []
+        parts += [f"no {name}"] if self.score.missing else []
+        return " or ".join(parts) or f"no {name}"
 
     def _inside(self, low: str, high: str) -> str:
         name = self.score.words
+        if self.low == -np.inf and self.high == np.inf:
+            return f"{name} is a number"
         if self.high == np.inf:
             return f"{name} >= {low}"
         return (
@@ -119,14 +148,20 @@ class ScoreEvent:
 
 @dataclass(frozen=True)
 class LabelEvent:
-    """The outputs that are one of several."""
+    """The outputs that are one of several, or of which a view is."""
 
     labels: tuple[Any, ...]
+    view: View | None = None
 
     def holds(self, outputs: Any) -> Bools:
         """Return which outputs are in the event."""
-        wanted = frozenset(self.labels)
-        return np.array([label in wanted for label in output_labels(outputs)], bool)
+        wanted, seen = frozenset(self.labels), seen_labels(outputs, self.view)
+        return np.array([label in wanted for label in seen], bool)
+
+    @property
+    def name(self) -> str:
+        """What is one of several."""
+        return "output" if self.view is None else self.view.words
 
     @property
     def words(self) -> str:
@@ -134,18 +169,18 @@ class LabelEvent:
         shown = ", ".join(shortened(repr(label)) for label in self.labels[:_NAMED])
         more = len(self.labels) - _NAMED
         if len(self.labels) == 1:
-            return f"output = {shown}"
-        return f"output in {{{shown}{f' and {more} more' if more > 0 else ''}}}"
+            return f"{self.name} = {shown}"
+        return f"{self.name} in {{{shown}{f' and {more} more' if more > 0 else ''}}}"
 
     @property
     def exact(self) -> str:
         """The event with every label in full."""
-        return f"output in {{{', '.join(map(repr, self.labels))}}}"
+        return f"{self.name} in {{{', '.join(map(repr, self.labels))}}}"
 
     @property
     def complement(self) -> str:
         """All other outputs in words, with every label in full."""
-        return f"output not in {{{', '.join(map(repr, self.labels))}}}"
+        return f"{self.name} not in {{{', '.join(map(repr, self.labels))}}}"
 
 
 @dataclass(frozen=True)
@@ -164,8 +199,22 @@ def output_labels(outputs: Any) -> list[Any]:
     >>> output_labels(np.array([[0, 1], [1, 1]]))
     [(0, 1), (1, 1)]
     """
-    listed = np.asarray(outputs).tolist()
-    return [tuple(item) if isinstance(item, list) else item for item in listed]
+    array = np.asarray(outputs)
+    listed: list[Any] = array.tolist()
+    if array.dtype.kind == "V":
+        return list(map(outcome, listed))
+    if array.ndim > 1:
+        listed = list(map(tuple, listed))
+    if array.dtype.kind == "f":  # nan does not equal itself
+        unread = np.isnan(array).any(axis=tuple(range(1, array.ndim)))
+        for place in np.flatnonzero(unread):
+            listed[place] = outcome(listed[place])
+    return listed
+
+
+def seen_labels(outputs: Any, view: View | None) -> list[Any]:
+    """Return each output, or what a view tells of it."""
+    return output_labels(outputs) if view is None else view.function(outputs)
 
 
 def lower_limits(
@@ -206,6 +255,7 @@ def best_event(
     selection: tuple[Any, Any],
     *,
     scores: tuple[Score, ...],
+    views: tuple[View | None, ...] = (None,),
     tail: float,
     delta: float = 0.0,
     parameter: Parameter = "epsilon",
@@ -217,7 +267,9 @@ def best_event(
     proposal, selection : pair of outputs
         Of the two inputs; events are proposed from one part and counted on the other.
     scores : tuple of Score
-        Whose half-lines and intervals are tried, besides sets of equal outputs.
+        Whose half-lines and intervals are tried.
+    views : tuple of View or None, optional
+        Of which sets of equal labels are tried; None stands for the outputs themselves.
     tail : float
         Error probability of each limit in the comparison.
     delta, parameter
@@ -240,7 +292,7 @@ def best_event(
     """
     trials = (len(selection[0]), len(selection[1]))
     best: Candidate | None = None
-    families = [_label_family(proposal, selection)]
+    families = [_label_family(proposal, selection, view) for view in views]
     families += [_score_family(score, proposal, selection) for score in scores]
     for hits_p, hits_q, event_at in families:
         if not len(hits_p):
@@ -251,7 +303,8 @@ def best_event(
         top = int(values.argmax())
         if best is None or values[top] > best.value:
             best = Candidate(float(values[top]), event_at(top))
-    if best is None or (not scores and _mostly_once(proposal)):
+    alone = not scores and views == (None,)
+    if best is None or (alone and _mostly_once(proposal)):
         raise AuditError(
             "outputs must repeat, be numbers or have a score, got labels that mostly "
             "occur once; give a score."
@@ -269,28 +322,30 @@ def _mostly_once(proposal: tuple[Any, Any]) -> bool:
 _Family = tuple[Any, Any, Callable[[int], LabelEvent | ScoreEvent]]
 
 
-def _label_family(proposal: tuple[Any, Any], selection: tuple[Any, Any]) -> _Family:
+def _label_family(
+    proposal: tuple[Any, Any], selection: tuple[Any, Any], view: View | None
+) -> _Family:
     """Count single outputs, and unions of those of largest ratio."""
-    seen, other = (Counter(output_labels(part)) for part in proposal)
+    seen, other = (Counter(seen_labels(part, view)) for part in proposal)
     order = sorted(
         proposed_labels(seen, other),
         key=lambda label: ((seen[label] + 0.5) / (other[label] + 0.5), seen[label]),
         reverse=True,
     )
     place = {label: number for number, label in enumerate(order)}
-    single = [_tally(part, place) for part in selection]
+    single = [_tally(seen_labels(part, view), place) for part in selection]
     hits = [np.concatenate([s, np.cumsum(s)]) for s in single]
 
     def event_at(number: int) -> LabelEvent:
         if number < len(order):
-            return LabelEvent((order[number],))
-        return LabelEvent(tuple(order[: number - len(order) + 1]))
+            return LabelEvent((order[number],), view)
+        return LabelEvent(tuple(order[: number - len(order) + 1]), view)
 
     return hits[0], hits[1], event_at
 
 
-def _tally(outputs: Any, place: dict[Any, int]) -> NDArray[np.int64]:
-    numbers = [place.get(label, len(place)) for label in output_labels(outputs)]
+def _tally(labels: list[Any], place: dict[Any, int]) -> NDArray[np.int64]:
+    numbers = [place.get(label, len(place)) for label in labels]
     return np.bincount(numbers, minlength=len(place) + 1)[: len(place)]
 
 
@@ -298,12 +353,16 @@ def _score_family(
     score: Score, proposal: tuple[Any, Any], selection: tuple[Any, Any]
 ) -> _Family:
     """Count half-lines from both sides, and intervals."""
-    first, second = (np.sort(score(part)) for part in proposal)
-    spans = proposed_spans(first, second)
+    numbers = [score(part) for part in proposal]
+    first, second = (np.sort(part[~np.isnan(part)]) for part in numbers)
+    spans = proposed_spans(first, second) if first.size and second.size else []
+    if score.missing:  # whether there is a number tells something, too
+        spans.append((-np.inf, np.inf))
     low, high = np.array([s[0] for s in spans]), np.array([s[1] for s in spans])
     hits = []
     for part in selection:
-        values = np.sort(score(part))
+        scored = score(part)
+        values = np.sort(scored[~np.isnan(scored)])
         upto = np.searchsorted(values, high, side="right")
         hits.append(upto - np.searchsorted(values, low, side="left"))
     return hits[0], hits[1], lambda number: ScoreEvent(score, *spans[number])

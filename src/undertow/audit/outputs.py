@@ -1,7 +1,8 @@
 """What a subject returned: one array of outputs, or one sentence.
 
-Everything is checked here once, so that a missing value or a stray type ends an audit
-and never becomes evidence.
+An audit of pairs looks at everything that came back, missing values and exceptions
+too (`read_outcomes`). Where reports are read as values, a missing value or a stray type
+ends the audit and never becomes evidence (`read_outputs`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.audit._outcome import Row, is_vector, outcome
 from undertow.errors import AuditError
 
-__all__ = ["read_outputs", "require_exact", "require_unmasked", "shortened"]
+__all__ = [
+    "read_outcomes",
+    "read_outputs",
+    "require_exact",
+    "require_unmasked",
+    "shortened",
+]
 
 Outputs = NDArray[Any]
 
@@ -57,16 +65,7 @@ def read_outputs(raw: Any, size: int, *, name: str) -> Outputs:
     Traceback (most recent call last):
     undertow.errors.AuditError: f must return a value every time, got None.
     """
-    single = not hasattr(raw, "__len__") or getattr(raw, "ndim", 1) == 0
-    if single or isinstance(raw, str | bytes | dict):
-        raise AuditError(
-            f"{name} must return one output for each of {size} runs, got "
-            f"{type(raw).__name__}."
-        )
-    if len(raw) != size:
-        raise AuditError(
-            f"{name} must return one output for each of {size} runs, got {len(raw)}."
-        )
+    _check_number(raw, size, name)
     require_unmasked(raw, name)
     whole = isinstance(raw, np.ndarray) and raw.dtype.kind in "biufV"
     # A copy, as a subject may fill one array again and again.
@@ -79,6 +78,91 @@ def read_outputs(raw: Any, size: int, *, name: str) -> Outputs:
             f"{array.shape[1:]}; flatten them."
         )
     return np.asarray(array)
+
+
+def read_outcomes(raw: Any, size: int, *, name: str) -> Outputs:
+    """Return whatever came back as one array of numbers, of vectors, or of outcomes.
+
+    Parameters
+    ----------
+    raw : array or sequence
+        One output for each run: anything, `Raised` exceptions included.
+    size : int
+        Number of runs.
+    name : str
+        Of the subject, for messages.
+
+    Returns
+    -------
+    ndarray
+        Shape (size,) of numbers, nan among them, if all are of one type of number;
+        (size, k) if all are vectors of one length and type; else of objects, each as
+        `outcome` returns it. What is read of an output does not depend on those beside
+        it: its value, and whether it is a whole number.
+
+    Raises
+    ------
+    AuditError
+        If there are more or fewer outputs.
+
+    Examples
+    --------
+    >>> read_outcomes([1.5, None, {"a": 1}], 3, name="f")
+    array([1.5, None, dict('a': 1)], dtype=object)
+    >>> read_outcomes([[1, 2], (3, 4)], 2, name="f")
+    array([[1, 2],
+           [3, 4]])
+    """
+    _check_number(raw, size, name)
+    if isinstance(raw, np.ma.MaskedArray):
+        raw = raw.tolist() if np.ma.is_masked(raw) else raw.data
+    if isinstance(raw, np.ndarray) and raw.dtype.kind in "biufV":
+        # A copy, as a subject may fill one array again and again.
+        return np.array(raw) if raw.ndim <= 2 else np.array(raw).reshape(size, -1)
+    return _collect(list(raw))
+
+
+def _collect(items: list[Any]) -> Outputs:
+    kinds = {_number_kind(type(item)) for item in items}
+    if kinds <= {"float"}:
+        return np.array(items, dtype=np.float64)
+    if kinds == {"bool"}:
+        return np.array(items, dtype=np.bool_)
+    if kinds == {"int"} and all(-_INT64 <= int(item) < _INT64 for item in items):
+        return np.array(items, dtype=np.int64)
+    if kinds == {"other"}:
+        rows = [np.asarray(item) for item in items if is_vector(item)]
+        alike = {(row.dtype, row.shape) for row in rows}
+        if len(rows) == len(items) and len(alike) == 1 and rows[0].dtype.kind in "biuf":
+            return np.array(rows)
+    outcomes = np.empty(len(items), dtype=np.object_)
+    for place, item in enumerate(items):
+        if is_vector(item) and not isinstance(item, Row):
+            item = Row(item)
+        outcomes[place] = outcome(item)
+    return outcomes
+
+
+def _number_kind(kind: type) -> str:
+    """Return which type of number outputs of a type are, if they are of one."""
+    if kind in (float, np.float64, np.float32):
+        return "float"
+    if kind is int or issubclass(kind, np.integer):
+        return "int"
+    return "bool" if kind in (bool, np.bool_) else "other"
+
+
+def _check_number(raw: Any, size: int, name: str) -> None:
+    single = not hasattr(raw, "__len__") or getattr(raw, "ndim", 1) == 0
+    if single or isinstance(raw, str | bytes | dict):
+        raise AuditError(
+            f"{name} must return one output for each of {size} runs, got "
+            f"{type(raw).__name__}."
+        )
+    if len(raw) != size:
+        raise AuditError(
+            f"{name} must return one output for each of {size} runs, got {len(raw)}."
+        )
 
 
 def require_unmasked(raw: Any, name: str) -> None:

@@ -71,11 +71,13 @@ def audit_pair(
         Probability that a true claim is not refuted.
     seed : int, optional
         Reproduces the audit if the subject is seeded.
-    score : "learned", "bits", callable or sequence of these, optional
+    score : "learned", "bits", "values", callable or sequence of these, optional
         Numbers to look at besides the outputs themselves: classifiers of the outputs
-        (scikit-learn), the lowest bits of floats, or functions from outputs to one
-        number each, which must not depend on the other outputs of the batch. A learned
-        score is used only where it beats the others by more than chance, in training.
+        (scikit-learn), the lowest bits of floats before all else, or functions from
+        outputs to one number each, which must not depend on the other outputs of the
+        batch. A learned score is used only where it beats the others by more than
+        chance, in training; so are, without being asked for, scores of whole vectors
+        and of last digits. "values" leaves the digits out.
     workers, progress
         As in :func:`~undertow.audit.runner.run_chunks`, for the certifying half.
     checkpoint : path, optional
@@ -92,16 +94,19 @@ def audit_pair(
     Raises
     ------
     AuditError
-        If the subject misbehaves or repeats its batches, if so few trials cannot refute
+        If the subject raises, tells nothing or returns nothing on every input, if it
+        repeats its batches, if so few trials cannot refute
         the claim in any case, or if workers or a checkpoint are asked of a subject
         whose copies may repeat each other.
 
     Notes
     -----
     Theorem 1 of the page *Event audits*. One event is tested, so no correction for the
-    search is due. Not checkable: independent runs, and that the inputs of a pair are
-    neighbours. "Not refuted" is no proof: another pair, event or input may refute. A
-    prior means nothing for a pair: both inputs are given.
+    search is due. Whatever a run ends in is an outcome: an exception, None, nan,
+    another length or type. Not looked at: how long a run takes. Not checkable:
+    independent runs, and that the inputs of a pair are neighbours. "Not refuted" is no
+    proof: another pair, event or input may refute. A prior means nothing for a pair:
+    both inputs are given.
 
     Examples
     --------
@@ -151,7 +156,12 @@ def _event_test(subject: Subject, choice: Choice, plan: _Plan) -> EventTest:
     one, two = choice.pair
     sizes = (plan.test[one], plan.test[two])
     return EventTest(
-        subject, choice.pair, choice.event, sizes=sizes, earlier=choice.earlier
+        subject,
+        choice.pair,
+        choice.event,
+        sizes=sizes,
+        earlier=choice.earlier,
+        notes=choice.notes,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import signal
@@ -15,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
-from undertow.audit.outputs import read_outputs, shortened
+from undertow.audit._outcome import Raised
+from undertow.audit.outputs import read_outcomes, read_outputs, shortened
 from undertow.audit.subjects import read_inputs
 from undertow.errors import AuditError
 
 __all__ = ["CallableSubject"]
 
+# Outputs that no later run can change.
+_FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _VALUE_KINDS = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
@@ -50,7 +54,9 @@ class CallableSubject:
     ------
     AuditError
         From `sample`: if the function raises, changes its input, returns no value, nan,
-        several types or something that cannot be hashed, or passes the time limit.
+        several types or something that cannot be hashed, or passes the time limit. From
+        `outcomes`, to which all of these but a changed input and the time limit are
+        outcomes: also if a vectorised function raises.
 
     Notes
     -----
@@ -103,6 +109,26 @@ class CallableSubject:
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
         """Run the function `size` times on one input."""
+        raw = self._raw(value, size, rng)
+        for item in raw if isinstance(raw, list) else ():
+            if isinstance(item, Raised):
+                raise AuditError(
+                    f"{self.name} must not raise, got {item.kind}"
+                    f"{': ' + item.said if item.said else ''}."
+                )
+        return read_outputs(raw, size, name=self.name)
+
+    def outcomes(
+        self, value: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Run the function `size` times; an exception is what a run ended in.
+
+        Of a vectorised function an exception is that of a whole batch, and ends the
+        audit.
+        """
+        return read_outcomes(self._raw(value, size, rng), size, name=self.name)
+
+    def _raw(self, value: int, size: int, rng: np.random.Generator) -> Any:
         given = self.inputs[check_index(value, "value", size=len(self.inputs))]
         count = check_count(size, "size", minimum=0)
         before = _snapshot(given)
@@ -112,7 +138,7 @@ class CallableSubject:
                 f"{self.name} must leave its input as it is, got another one after the "
                 "run; let it work on a copy."
             )
-        return read_outputs(raw, count, name=self.name)
+        return raw
 
     def _run(self, given: Any, count: int, rng: np.random.Generator) -> Any:
         extra: dict[str, Any] = {}
@@ -121,10 +147,10 @@ class CallableSubject:
             extra = {"rng": rng}
         elif self._generator is not None:
             after = (rng,)
+        if not self.vectorised:
+            return [self._one(given, after, extra) for _ in range(count)]
         try:
-            if self.vectorised:
-                return self.function(_repeat(given, count), *after, **extra)
-            return [_kept(self.function(given, *after, **extra)) for _ in range(count)]
+            return self.function(_repeat(given, count), *after, **extra)
         except (Exception, SystemExit) as error:
             said = shortened(str(error))
             raise AuditError(
@@ -132,10 +158,23 @@ class CallableSubject:
                 f"{': ' + said if said else ''}."
             ) from error
 
+    def _one(self, given: Any, after: tuple[Any, ...], extra: dict[str, Any]) -> Any:
+        try:
+            return _kept(self.function(given, *after, **extra))
+        except (Exception, SystemExit) as error:
+            return Raised(error)
+
 
 def _kept(output: Any) -> Any:
     """Return an output as it is now: a function may fill one array in every run."""
-    return output.copy() if isinstance(output, np.ndarray | list) else output
+    if isinstance(output, _FIXED):
+        return output
+    if isinstance(output, np.ndarray) and not output.dtype.hasobject:
+        return output.copy()
+    try:
+        return copy.deepcopy(output)
+    except Exception:  # an open file, a generator: nothing that can be filled
+        return output
 
 
 def _snapshot(given: Any) -> str:

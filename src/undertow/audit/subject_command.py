@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
 from undertow.audit._process import MOST, exchange
-from undertow.audit.outputs import read_outputs, shortened
+from undertow.audit.outputs import read_outcomes, read_outputs, shortened
 from undertow.audit.subjects import read_inputs
 from undertow.errors import AuditError
 
@@ -95,10 +95,26 @@ class CommandSubject:
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
         """Run the program once on `size` lines of one input."""
+        values = self._raw(value, size, rng)
+        for number, told in enumerate(values, start=1):
+            if not _is_output(told):
+                self._fail(
+                    "write a number, a string or a list of numbers, got another "
+                    f"{type(told).__name__} on line {number}; write a string"
+                )
+        return read_outputs(values, size, name=self.name)
+
+    def outcomes(
+        self, value: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Run the program as `sample` does; any JSON value is an outcome."""
+        return read_outcomes(self._raw(value, size, rng), size, name=self.name)
+
+    def _raw(self, value: int, size: int, rng: np.random.Generator) -> list[Any]:
         line = self._lines[check_index(value, "value", size=len(self.inputs))]
         count = check_count(size, "size", minimum=0)
         written = self._communicate(line * count, seed=int(rng.integers(2**63)))
-        return read_outputs(self._parse(written, count), count, name=self.name)
+        return self._parse(written, count)
 
     def _communicate(self, text: str, *, seed: int) -> str:
         process = self._start(seed)
@@ -151,11 +167,6 @@ class CommandSubject:
                 self._fail(
                     f"write one JSON value per line, got {shortened(line)!r} on line "
                     f"{number}"
-                )
-            if not _is_output(values[-1]):
-                self._fail(
-                    "write a number, a string or a list of numbers, got another "
-                    f"{type(values[-1]).__name__} on line {number}; write a string"
                 )
         return values
 

@@ -146,7 +146,7 @@ def audit_callable(
     calling the function runs its code, and nothing else is run.
 
     Example: [bold]undertow audit callable random:gauss --inputs '[0, 1]' --mu 1.1
-    --trials 20000[/bold]
+    --trials 20000 --score values[/bold]
     """
     with audit_guarded():
         run = Run(

@@ -186,8 +186,9 @@ Scores = Annotated[
     list[str] | None,
     typer.Option(
         "--score",
-        help="What to look at besides the outputs themselves: bits (the lowest bits of "
-        "floats) or learned (a classifier of the outputs, needs scikit-learn).",
+        help="What to look at besides: bits (the lowest bits of floats, before all "
+        "else), learned (a classifier of the outputs, needs scikit-learn), or values "
+        "(no last digits).",
     ),
 ]
 StopEarly = Annotated[

@@ -187,8 +187,12 @@ def test_an_impossible_output_tells_nothing_apart():
 def test_choices_of_scores_are_checked():
     floats, labels = np.zeros(3), np.array(["a", "b"], dtype=object)
     for choice, outputs, said in [
-        ("best", floats, "must be 'learned', 'bits' or functions, got 'best'"),
-        ([1], floats, "must be 'learned', 'bits' or functions"),
+        (
+            "best",
+            floats,
+            "must be 'learned', 'bits', 'values' or functions, got 'best'",
+        ),
+        ([1], floats, "must be 'learned', 'bits', 'values' or functions"),
         ("bits", labels, "no floats, got 'bits' for object"),
     ]:
         with pytest.raises(ValueError, match=said):

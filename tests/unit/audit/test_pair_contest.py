@@ -38,6 +38,12 @@ CASES = {
 }
 
 
+@pytest.fixture
+def alone(monkeypatch):
+    """Audits that look at no whole vectors and no digits besides."""
+    monkeypatch.setattr(_pair_choice, "finer_scores", lambda *pair, digits: ())
+
+
 def certificates(case, seed, score="learned", trials=8000):
     function, inputs, claim = CASES[case]
     subject = CallableSubject(function, inputs, vectorised=True)
@@ -72,6 +78,7 @@ def test_scores_that_tell_nothing_leave_the_certificate_as_it_is(monkeypatch, se
     assert asked == usual
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_better_score_is_taken_with_others_beside_it(monkeypatch):
     monkeypatch.setattr(_pair_choice, "learned_scores", totals)
     usual, asked = certificates("two", 1, ["learned", lambda y: y[:, 0]], 20_000)
@@ -87,6 +94,7 @@ def test_a_learned_score_does_not_crowd_out_the_output_itself(seed):
 
 
 @pytest.mark.extra
+@pytest.mark.usefixtures("alone")
 def test_a_learned_score_is_taken_where_it_tells_more():
     pytest.importorskip("sklearn")
     usual, asked = certificates("two", 1, trials=40_000)
@@ -95,6 +103,7 @@ def test_a_learned_score_is_taken_where_it_tells_more():
 
 @pytest.mark.slow
 @pytest.mark.extra
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("case", CASES)
 def test_learning_costs_nothing_at_ninety_five_of_a_hundred_seeds(case):
     pytest.importorskip("sklearn")
@@ -105,15 +114,17 @@ def test_learning_costs_nothing_at_ninety_five_of_a_hundred_seeds(case):
 
 
 def test_outputs_that_never_repeat_need_a_score_and_take_it():
+    letters = str.maketrans("0123456789.-", "abcdefghijkl")
+
     def words(value, rng):
-        return f"{value + rng.laplace():.12f}"
+        return f"{value + rng.laplace():+020.12f}".translate(letters)
 
     subject = CallableSubject(words, [0.0, 5.0])
     found = audit_pair(
         subject,
         Claim.pure(1),
         trials=2000,
-        score=lambda outputs: np.array([float(word) for word in outputs]),
+        score=lambda outputs: np.array(["l" in word for word in outputs]),
     )
     assert found.verdict == "violated"
     for score in (None, []):
@@ -121,6 +132,7 @@ def test_outputs_that_never_repeat_need_a_score_and_take_it():
             audit_pair(subject, Claim.pure(1), trials=2000, score=score)
 
 
+@pytest.mark.usefixtures("alone")
 def test_what_was_chosen_by_a_learned_score_is_chosen_again(tmp_path, monkeypatch):
     monkeypatch.setattr(_pair_choice, "learned_scores", totals)
     path = tmp_path / "audit.json"
@@ -135,7 +147,7 @@ def test_what_was_chosen_by_a_learned_score_is_chosen_again(tmp_path, monkeypatc
     whole = run()
     assert "total" in whole.witness.details["event"]
     saved = json.loads(path.read_text())
-    assert saved["sections"]["choice"]["state"]["kept"] == [[0, 1], True]
+    assert saved["sections"]["choice"]["state"]["kept"] == [[0, 1], "learned", []]
     del saved["sections"]["counts"]
     path.write_text(json.dumps(saved))
     assert run() == whole
@@ -143,7 +155,7 @@ def test_what_was_chosen_by_a_learned_score_is_chosen_again(tmp_path, monkeypatc
 
 def contestant(first, second):
     runs = (np.array(first), np.array(second))
-    return Contestant(0.0, (0, 1), ScoreEvent(OUTPUT, 1, 1), runs, False)
+    return Contestant(0.0, (0, 1), ScoreEvent(OUTPUT, 1, 1), runs, "usual")
 
 
 def test_an_event_does_not_surpass_itself_nor_one_that_it_beats_by_luck():

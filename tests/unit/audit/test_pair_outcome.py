@@ -106,7 +106,9 @@ def test_an_event_that_could_not_refute_says_so():
 
 def test_an_audit_of_gaussian_noise_estimates_its_mu():
     noise = CallableSubject(
-        lambda v, rng: v + rng.normal(size=len(v)), [0.0, 2.0], vectorised=True
+        lambda v, rng: (v + rng.normal(size=len(v))).astype(np.float32),
+        [0.0, 2.0],
+        vectorised=True,
     )
     found = audit_pair(noise, Claim.gaussian(1), trials=40_000, seed=1)
     assert found.estimate == pytest.approx(2.0, abs=0.1)

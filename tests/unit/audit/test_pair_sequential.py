@@ -27,7 +27,8 @@ def vectorised(function, inputs=(0, 1), **options):
 
 
 def laplace(values, rng):
-    return np.asarray(values) + rng.laplace(size=len(values))
+    noise = rng.laplace(size=len(values))
+    return np.round((np.asarray(values) + noise) * 2.0**24) / 2.0**24
 
 
 def respond(values, rng):

@@ -22,7 +22,8 @@ class FakeLaplace:
         self.scale, self.rng = 1 / epsilon, np.random.default_rng(seed)
 
     def randomise(self, value):
-        return value + self.rng.laplace(scale=self.scale)
+        noise = self.rng.laplace(scale=self.scale)
+        return round((value + noise) * 2.0**24) / 2.0**24
 
 
 def test_a_mechanism_with_randomise_is_audited():

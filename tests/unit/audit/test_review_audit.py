@@ -415,7 +415,9 @@ def test_what_a_stopped_audit_could_detect_follows_its_own_limits():
 
 def test_estimates_of_a_gaussian_claim_are_of_mu_and_epsilon_is_kept_apart():
     subject = CallableSubject(
-        lambda v, rng: v + rng.normal(size=len(v)), [0.0, 1.0], vectorised=True
+        lambda v, rng: (v + rng.normal(size=len(v))).astype(np.float32),
+        [0.0, 1.0],
+        vectorised=True,
     )
     found = audit_pair(subject, Claim.gaussian(1), trials=4000, seed=1)
     assert found.parameter == found.methods[0].parameter == "mu"

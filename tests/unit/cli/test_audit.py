@@ -44,20 +44,20 @@ import numpy as np
 __version__ = "1.2.3"
 
 def noisy(value, rng):
-    return value + rng.laplace(scale=0.7)
+    return round(value + rng.laplace(scale=0.7), 6)
 
 def kept(value, rng):
     return value + 0.25
 
 def many(values, rng):
     os.write(1, b"written\\n")
-    return values + rng.laplace(scale=0.7, size=len(values))
+    return np.round(values + rng.laplace(scale=0.7, size=len(values)), 6)
 
 class Holder:
     @staticmethod
     def inner(value, rng):
         print("chatter")
-        return value + rng.laplace(scale=2.0)
+        return round(value + rng.laplace(scale=2.0), 6)
 """
 PROGRAM = """
 import json, os, sys
@@ -241,7 +241,8 @@ def test_no_shell_reads_the_command(tmp_path):
 
 def recorded(path: Path, count: int = 4000) -> None:
     rng = np.random.default_rng(1)
-    rows = [(x, x + rng.laplace(scale=0.5)) for x in (0, 1) for _ in range(count)]
+    noise = rng.laplace(scale=0.5, size=2 * count).tolist()
+    rows = [(x, round(x + noise.pop(), 6)) for x in (0, 1) for _ in range(count)]
     if path.suffix == ".csv":
         lines = ["other,x,y", *(f"-,{x},{y!r}" for x, y in rows)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -27,6 +27,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 # No float is a sum of 1 and a float of at most 1/2 in size and has a bit below this.
+_GRID = 2.0**-24
 _LOWEST = -53
 _TOP = 100.0
 _RECORDS = 10
@@ -213,11 +214,19 @@ def wrong_sensitivity(epsilon: float = 1.0) -> Fault:
 
 
 def _add_noise(values: Any, rng: np.random.Generator, *, scale: float) -> Floats:
-    return np.asarray(values) + rng.laplace(scale=scale, size=len(values))
+    return _on_grid(np.asarray(values) + rng.laplace(scale=scale, size=len(values)))
+
+
+def _on_grid(outputs: Any) -> Floats:
+    """Return outputs without their last digits, which noise in floats leaves telling.
+
+    Programs that are broken otherwise, and their repaired twins, have none of it.
+    """
+    return np.asarray(np.round(np.asarray(outputs) / _GRID) * _GRID)
 
 
 def _add_gaussian(values: Any, rng: np.random.Generator, *, sigma: float) -> Floats:
-    return np.asarray(values) + rng.normal(scale=sigma, size=len(values))
+    return _on_grid(np.asarray(values) + rng.normal(scale=sigma, size=len(values)))
 
 
 def _add_logarithm(values: Any, rng: np.random.Generator, *, scale: float) -> Floats:
@@ -246,10 +255,9 @@ def _clipped_mean(
         low, high = (np.full(len(people), bound) for bound in bounds)
     means = np.clip(people, low[:, None], high[:, None]).mean(axis=1)
     noise = rng.laplace(size=len(people))
-    return np.asarray(means + noise * (high - low) / (_RECORDS * level))
+    return _on_grid(means + noise * (high - low) / (_RECORDS * level))
 
 
 def _noisy_sum(values: Any, rng: np.random.Generator, *, scale: float) -> Floats:
-    return np.array([sum(person) for person in values]) + rng.laplace(
-        scale=scale, size=len(values)
-    )
+    noise = rng.laplace(scale=scale, size=len(values))
+    return _on_grid(np.array([sum(person) for person in values]) + noise)

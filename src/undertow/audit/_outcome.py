@@ -1,0 +1,499 @@
+"""What one run can end in: something that can be compared, and the numbers in it.
+
+A mechanism may raise, return nothing, or return a table of another shape, and whoever
+sees its answers sees that too. Nothing here runs code of the classes of an output but
+their own words: no comparison and no hash of theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import hashlib
+import math
+import numbers
+import pathlib
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "OPAQUE",
+    "Raised",
+    "Row",
+    "Told",
+    "is_vector",
+    "kind_of",
+    "length_of",
+    "numbers_in",
+    "outcome",
+]
+
+# How deep, and how many numbers, an output is read.
+_DEEP, _MANY = 12, 256
+# Elements of an array beyond which it is told by a digest.
+_LONG = 1024
+_SHOWN = 80
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+OPAQUE = "of unknown content"
+"""Stands for what an object holds that tells nothing of itself."""
+
+# Values of these types equal each other by content, and hash.
+_LEAVES = (
+    str,
+    bytes,
+    complex,
+    decimal.Decimal,
+    fractions.Fraction,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    enum.Enum,
+    pathlib.PurePath,
+    range,
+    type,
+    uuid.UUID,
+)
+_PLAIN = frozenset({bool, int, str, bytes, type(None)})
+
+
+class Raised:
+    """A run that ended in an exception: its type, and a digest of what it said.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+
+    Examples
+    --------
+    >>> Raised(ValueError("7")) == Raised(ValueError("7"))
+    True
+    >>> Raised(ValueError("7")) == Raised(ValueError("8"))
+    False
+    """
+
+    __slots__ = ("kind", "mark", "said")
+
+    def __init__(self, error: BaseException) -> None:
+        said = _said(error)
+        self.kind = type(error).__name__
+        self.mark = hashlib.sha256(said.encode(errors="replace")).hexdigest()[:12]
+        line = said.strip().splitlines()[0] if said.strip() else ""
+        self.said = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Raised) and self._own == other._own
+
+    def __hash__(self) -> int:
+        return hash(self._own)
+
+    def __repr__(self) -> str:
+        return f"{self.kind} with message {self.mark}"
+
+    @property
+    def _own(self) -> tuple[str, str]:
+        return self.kind, self.mark
+
+
+class Row(tuple[Any, ...]):
+    """A vector of numbers: their values by which it is compared, and their type.
+
+    Parameters
+    ----------
+    item : array or sequence of numbers
+        The output.
+
+    Examples
+    --------
+    >>> row = Row(np.array([1, 2], dtype=np.uint8))
+    >>> row == (1, 2), row.kind
+    (True, 'uint8')
+    """
+
+    kind: str
+
+    def __new__(cls, item: Any) -> Row:
+        array = np.asarray(item)
+        row = super().__new__(cls, array.tolist())
+        row.kind = array.dtype.name
+        return row
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Row, (np.array(tuple(self), dtype=self.kind),)
+
+
+class Told:
+    """An output that is compared by what it holds.
+
+    Parameters
+    ----------
+    value : object
+        The output itself: a dictionary, a table, a list of lists, nan.
+
+    Examples
+    --------
+    >>> Told({"a": [1, float("nan")]}) == Told({"a": [1.0, float("nan")]})
+    True
+    >>> Told({"a": 1, "b": 2}) == Told({"b": 2, "a": 1})  # their order can be seen
+    False
+    """
+
+    __slots__ = ("_hash", "key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.key = value, _key(value, 0)
+        self._hash = hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Told) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return _words(self.key)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nothing but its type can be told."""
+        return isinstance(self.key, _Held) and self.key.parts == (OPAQUE,)
+
+
+class _Held(tuple[Any, ...]):
+    """The content of one object: what it is, and its parts."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str, parts: Iterable[Any]) -> _Held:
+        return super().__new__(cls, (name, *parts))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self[0], self[1:]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return tuple(self[1:])
+
+
+def outcome(item: Any) -> Any:
+    """Return an output in a form that can be hashed and equals itself.
+
+    Text, whole numbers, truth values, None and tuples of them are returned as they are.
+
+    Examples
+    --------
+    >>> outcome(("a", 1)), outcome(np.float64(0.5)), outcome([1, "a"])
+    (('a', 1), 0.5, list(1, 'a'))
+    """
+    if type(item) in _PLAIN or isinstance(item, Raised | Told):
+        return item
+    if isinstance(item, np.generic) and item.dtype.kind in "biufSUc":
+        item = item.item()
+    if isinstance(item, float):
+        return Told(item) if math.isnan(item) else float(item)
+    if isinstance(item, numbers.Integral) and not isinstance(item, enum.Enum):
+        return bool(item) if isinstance(item, bool) else int(item)
+    if isinstance(item, np.str_):
+        return str(item)
+    return item if _is_plain(item, 0) else Told(item)
+
+
+def _is_plain(item: Any, depth: int) -> bool:
+    """Return whether an output equals and hashes by its content as it is."""
+    if type(item) in (tuple, frozenset, Row):
+        return depth < _DEEP and all(_is_plain(part, depth + 1) for part in item)
+    if isinstance(item, float | complex | decimal.Decimal):
+        return type(item) in (float, complex, decimal.Decimal) and not _is_nan(item)
+    return type(item) in _PLAIN or (isinstance(item, _LEAVES) and not _is_missing(item))
+
+
+def _is_nan(item: float | complex | decimal.Decimal) -> bool:
+    return item.is_nan() if isinstance(item, decimal.Decimal) else item != item
+
+
+def _is_missing(item: Any) -> bool:
+    """Return whether it is one of the values of pandas that stand for none."""
+    return type(item).__name__ in ("NAType", "NaTType")
+
+
+def _key(item: Any, depth: int) -> Any:
+    """Return the content of an object as nested tuples."""
+    if isinstance(item, Told):
+        return item.key
+    if _is_missing(item):
+        return _Held(str(item), ())
+    if isinstance(item, np.generic) and not isinstance(item, np.void):
+        item = item.item()
+    if isinstance(item, float | complex | decimal.Decimal) and _is_nan(item):
+        return _Held("nan", ())
+    if isinstance(item, Raised) or _is_plain(item, depth):
+        return item
+    if depth >= _DEEP:
+        return _Held(type(item).__name__, (OPAQUE,))
+    name = "tuple" if isinstance(item, Row) else type(item).__name__
+    return _Held(name, _parts(item, depth + 1))
+
+
+def _parts(item: Any, depth: int) -> Iterator[Any]:
+    if isinstance(item, np.ndarray):
+        yield item.shape
+        yield from _array_parts(item, depth)
+    elif _is_table(item):
+        yield from (_key(part, depth) for part in _table_parts(item))
+    elif isinstance(item, Mapping):
+        yield from ((_key(k, depth), _key(v, depth)) for k, v in item.items())
+    elif isinstance(item, Set):
+        yield frozenset(_key(part, depth) for part in item)
+    elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
+        yield from (_key(part, depth) for part in item)
+    elif isinstance(item, bytearray | memoryview):
+        yield bytes(item)
+    elif isinstance(item, np.void):
+        yield from (_key(part, depth) for part in item.tolist())
+    elif isinstance(item, BaseException):
+        yield Raised(item)
+    else:
+        fields = _fields(item)
+        yield from (
+            ((name, _key(part, depth)) for name, part in fields)
+            if fields
+            else [_own_words(item)]
+        )
+
+
+def _array_parts(item: np.ndarray[Any, Any], depth: int) -> Iterator[Any]:
+    flat = item.reshape(-1)
+    if flat.size <= _LONG or flat.dtype.hasobject:
+        yield from (_key(part, depth) for part in flat.tolist())
+    else:
+        plain = flat.astype(float) if flat.dtype.kind in "biuf" else flat
+        yield hashlib.sha256(plain.tobytes()).hexdigest()
+
+
+def _is_table(item: Any) -> bool:
+    """Return whether it is a series or table of pandas, or of one that looks alike."""
+    return hasattr(item, "to_numpy") and hasattr(item, "shape")
+
+
+def _table_parts(item: Any) -> list[Any]:
+    """Return the names of rows and columns, and the content as an array."""
+    named = [getattr(item, name, ()) for name in ("index", "columns")]
+    listed = [list(part) if isinstance(part, Iterable) else part for part in named]
+    return [*listed, str(getattr(item, "name", "")), np.asarray(item.to_numpy())]
+
+
+def _fields(item: Any) -> list[tuple[str, Any]]:
+    """Return the named parts of an object."""
+    if dataclasses.is_dataclass(item):
+        return [(f.name, getattr(item, f.name, None)) for f in dataclasses.fields(item)]
+    held = getattr(item, "__dict__", None)
+    if isinstance(held, dict) and held:
+        return [(str(name), part) for name, part in held.items()]
+    slots = getattr(type(item), "__slots__", ())
+    listed = [slots] if isinstance(slots, str) else list(slots)
+    return [(name, getattr(item, name)) for name in listed if hasattr(item, name)]
+
+
+def _own_words(item: Any) -> str:
+    """Return how an object says what it is, unless that is where it stands."""
+    if getattr(type(item), "__repr__", None) == object.__repr__:
+        return OPAQUE
+    try:
+        words = repr(item)
+    except Exception:  # any code of its class
+        return OPAQUE
+    return OPAQUE if " at 0x" in words else words
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # any code of its class
+        return ""
+
+
+def _words(key: Any) -> str:
+    if not isinstance(key, _Held):
+        return repr(key)
+    parts = ", ".join(
+        f"{part[0]!r}: {_words(part[1])}"
+        if type(part) is tuple and len(part) == 2
+        else _words(part)
+        for part in key.parts
+    )
+    return f"{key[0]}({parts})" if key.parts else str(key[0])
+
+
+def kind_of(item: Any, *, exact: bool, depth: int = 0) -> Any:
+    """Return what an output is, without its numbers: types, names, the shape of text.
+
+    Parameters
+    ----------
+    item : object
+        An output, as `outcome` returns it or as it came.
+    exact : bool
+        Whether whole numbers are told from floats.
+    depth : int, optional
+        How deep the output stands in another.
+
+    Examples
+    --------
+    >>> kind_of(Told({"a": 1.5, "b": None}), exact=True)
+    ('dict', ('a', 'float'), ('b', 'NoneType'))
+    >>> kind_of("count=12.5", exact=True), kind_of((None, 3, 0.5), exact=False)
+    (('str', 'count=#'), ('tuple', 'NoneType', 'number', 'number'))
+    """
+    if isinstance(item, Told):
+        item = item.value
+    if isinstance(item, Raised):
+        return f"raised {item.kind}"
+    if isinstance(item, np.ndarray | list | tuple) and is_vector(item):
+        kind = item.kind if isinstance(item, Row) else np.asarray(item).dtype.name
+        return "vector", (len(item),), _number_kind(kind, exact)
+    if isinstance(item, np.ndarray):
+        return "array", item.shape, _number_kind(item.dtype.name, exact)
+    if isinstance(item, np.generic) and not isinstance(item, np.void):
+        item = item.item()
+    if isinstance(item, bool):
+        return "bool"
+    if isinstance(item, float) and math.isnan(item):
+        return "nan"
+    if isinstance(item, int | float) and not isinstance(item, enum.Enum):
+        return type(item).__name__ if exact else "number"
+    if isinstance(item, str):
+        return "str", _NUMBER.sub("#", item)
+    if depth < _DEEP and isinstance(item, Mapping):
+        parts = ((k, kind_of(v, exact=exact, depth=depth + 1)) for k, v in item.items())
+        return "dict", *((outcome(k), kind) for k, kind in parts)
+    if depth < _DEEP and isinstance(item, list | tuple):
+        parts = (kind_of(part, exact=exact, depth=depth + 1) for part in item)
+        return type(item).__name__, *parts
+    if _is_table(item):
+        shape = tuple(int(side) for side in item.shape)
+        return type(item).__name__, shape, *map(outcome, _table_parts(item)[:2])
+    if depth < _DEEP and (fields := _own_fields(item)):
+        parts = ((n, kind_of(v, exact=exact, depth=depth + 1)) for n, v in fields)
+        return type(item).__name__, *parts
+    return str(item) if _is_missing(item) else type(item).__name__
+
+
+def _number_kind(kind: str, exact: bool) -> str:
+    return kind if exact or np.dtype(kind).kind not in "iuf" else "number"
+
+
+def _own_fields(item: Any) -> list[tuple[str, Any]]:
+    """Return the fields of an object that is no value of a known type."""
+    return [] if isinstance(item, _LEAVES) or item is None else _fields(item)
+
+
+def is_vector(item: Any) -> bool:
+    """Return whether an output is a list of real numbers, as it stands.
+
+    Examples
+    --------
+    >>> is_vector([1, 0.5]), is_vector(("a", 1)), is_vector(np.zeros((2, 2)))
+    (True, False, False)
+    """
+    if isinstance(item, np.ndarray):
+        return item.ndim == 1 and item.dtype.kind in "biuf"
+    if not isinstance(item, list | tuple):
+        return False
+    return set(map(type, item)) <= {int, float, bool} or all(
+        isinstance(part, numbers.Real | np.bool_) and not isinstance(part, enum.Enum)
+        for part in item
+    )
+
+
+def length_of(item: Any) -> int | None:
+    """Return the length of an output, or None if it has none.
+
+    Examples
+    --------
+    >>> length_of("12.5"), length_of(Told([1, [2]])), length_of(3.0)
+    (4, 2, None)
+    """
+    value = item.value if isinstance(item, Told) else item
+    if isinstance(value, Raised) or not hasattr(value, "__len__"):
+        return None
+    try:
+        return len(value)
+    except Exception:  # any code of its class
+        return None
+
+
+def numbers_in(item: Any) -> Iterator[tuple[str, float]]:
+    """Yield the place and the value of each number in an output, 256 at most.
+
+    Examples
+    --------
+    >>> list(numbers_in(Told({"a": [1, None, 2.5]})))
+    [("['a'][0]", 1.0), ("['a'][2]", 2.5)]
+    >>> list(numbers_in("between 3 and 4.5"))
+    [(' number 0', 3.0), (' number 1', 4.5)]
+    """
+    found = 0
+    for place, number in _numbers(item, "", 0):
+        if not math.isnan(number):
+            yield place, number
+            found += 1
+        if found == _MANY:
+            return
+
+
+def _numbers(item: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
+    if isinstance(item, Told):
+        item = item.value
+    if isinstance(item, np.generic) and not isinstance(item, np.void):
+        item = item.item()
+    if isinstance(item, numbers.Real | decimal.Decimal):
+        yield place, _as_float(item)
+    elif isinstance(item, complex):
+        yield from ((f"{place}.real", item.real), (f"{place}.imag", item.imag))
+    elif isinstance(item, str):
+        for count, told in enumerate(_NUMBER.findall(item)):
+            yield f"{place} number {count}", float(told)
+    elif isinstance(item, datetime.timedelta) and not _is_missing(item):
+        yield f"{place} in seconds", item.total_seconds()
+    elif item is None or isinstance(item, bytes | Raised) or depth >= _DEEP:
+        return
+    else:
+        for name, part in _named_parts(item):
+            yield from _numbers(part, f"{place}{name}", depth + 1)
+
+
+def _named_parts(item: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(item, Mapping):
+        yield from ((f"[{key!r}]", part) for key, part in item.items())
+    elif isinstance(item, Set):
+        # What a set holds is told by its members.
+        yield from ((f" holds {part!r}", True) for part in item)
+    elif _is_table(item) and getattr(item, "ndim", 1) == 2 and hasattr(item, "columns"):
+        for name in item.columns:
+            for row, part in enumerate(np.asarray(item[name].to_numpy()).tolist()):
+                yield f"[{name!r}][{row}]", part
+    elif isinstance(item, np.ndarray) or _is_table(item):
+        flat = np.asarray(item).reshape(-1)[:_MANY].tolist()
+        yield from ((f"[{row}]", part) for row, part in enumerate(flat))
+    elif isinstance(item, np.void):
+        yield from ((f"[{row}]", part) for row, part in enumerate(item.tolist()))
+    elif isinstance(item, Sequence):
+        yield from ((f"[{row}]", part) for row, part in enumerate(item))
+    else:
+        yield from ((f".{name}", part) for name, part in _own_fields(item))
+
+
+def _as_float(item: Any) -> float:
+    try:
+        return float(item)
+    except OverflowError:
+        return math.inf if item > 0 else -math.inf
+    except ValueError:  # a nan that refuses to be read
+        return math.nan
