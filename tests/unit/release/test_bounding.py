@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import ibis
 import pyarrow as pa
 import pytest
 
@@ -60,14 +63,52 @@ def test_few_units_above_the_bound_are_put_in_order_alone(monkeypatch):
     assert rows(table, by_n(80), Bounding("who", 5)) == quick
 
 
-def test_nothing_is_put_in_order_if_no_unit_is_above_the_bound(monkeypatch):
-    def never(*_: Any) -> Any:
-        raise AssertionError
+def statements(table: pa.Table, jobs: list[Job], bounding: Bounding) -> list[str]:
+    """What the engine is asked, with its own names for what it keeps left out."""
+    asked = []
+    with open_source(table, threads=1) as source:
+        execute, kept = source.execute, source.kept
 
-    monkeypatch.setattr(module, "_below_limits", never)
-    monkeypatch.setattr(module, "_numbered", never)
-    table = {"who": ["a", "a", "b"], "n": [0, 1, 2]}
-    assert rows(table, by_n(3), Bounding("who", 2)) == [1, 1, 1]
+        def noted(found: Any) -> None:
+            words = str(ibis.to_sql(found, dialect="duckdb"))
+            asked.append(re.sub(r"(undertow_kept|ibis_\w+)_\w+", r"\1", words))
+
+        def executed(found: Any) -> Any:
+            noted(found)
+            return execute(found)
+
+        def held(found: Any) -> Any:
+            noted(found)
+            return kept(found)
+
+        source.execute, source.kept = executed, held  # type: ignore[method-assign]
+        run_jobs(source, jobs, bounding=bounding, key=KEY)
+    return asked
+
+
+def units_of(*rows: int, alike: bool) -> pa.Table:
+    """So many rows of each unit, those of a unit alike or not."""
+    who = [unit for unit, count in enumerate(rows) for _ in range(count)]
+    numbers = [0 if alike else n for count in rows for n in range(count)]
+    schema = pa.schema({"who": pa.int64(), "n": pa.int64()})
+    return pa.table({"who": who, "n": numbers}, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "bounding", [Bounding("who", 3), Bounding("who", None)], ids=["rows", "cells"]
+)
+def test_the_engine_is_asked_the_same_whatever_the_rows_are(bounding):
+    jobs = [
+        by_n(5),
+        replace(by_n(5), groups_per_unit=2, rows_per_group=2),
+        Job("some", ("rows", "units"), by=("n",), groups_per_unit=2),
+    ]
+    tables = [
+        units_of(*rows, alike=alike)
+        for rows, alike in [((), False), ((3, 3), False), ((4, 1), True), ((90,), True)]
+    ]
+    [asked] = {tuple(statements(table, jobs, bounding)) for table in tables}
+    assert len(asked) > 3
 
 
 def test_the_key_decides_which_rows_are_kept():
