@@ -11,6 +11,7 @@ import csv
 import fcntl
 import hashlib
 import io
+import json
 import os
 import re
 import secrets
@@ -23,13 +24,22 @@ from typing import Any
 from undertow.errors import PlanError
 from undertow.release.column_types import arrow_column, column_types
 
-__all__ = ["MANIFEST", "check_folder", "file_names", "table_bytes", "write_files"]
+__all__ = [
+    "MANIFEST",
+    "check_folder",
+    "file_names",
+    "read_manifest",
+    "table_bytes",
+    "write_files",
+]
 
 MANIFEST = "manifest.json"
 """The file that is written last."""
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_LARGEST_MANIFEST = 64 * 2**20
 _LONGEST_NAME = 60
+_TABLE = re.compile(r"\d{2,}-[a-z0-9-]+\.(csv|parquet)")
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
@@ -135,8 +145,25 @@ def check_folder(folder: Path) -> None:
         raise PlanError(f"output must be a folder that can be written, got {folder}.")
 
 
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a folder; None if it has none, empty if it is unknown."""
+    path = folder / MANIFEST
+    try:
+        if not path.is_file():
+            return None
+        if path.stat().st_size > _LARGEST_MANIFEST:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     """Write all files or none of them; return their SHA-256 digests.
+
+    Tables that the manifest names which was there before, and the new one does not, are
+    removed if they are as they were written: a folder holds what its manifest names.
 
     Parameters
     ----------
@@ -217,10 +244,32 @@ def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:
     A kill in between leaves files without a manifest, and the next run writes all of
     them again.
     """
+    for name in _named_before(folder) - set(parts):
+        (folder / name).unlink(missing_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for name, part in parts.items():
         os.replace(part, folder / name)
     _flush_folder(folder)
+
+
+def _named_before(folder: Path) -> set[str]:
+    """Return the tables of the manifest that are as it says; none of anybody else."""
+    tables = (read_manifest(folder) or {}).get("tables")
+    found = set()
+    for table in tables if isinstance(tables, list) else ():
+        name, digest = (
+            (table.get("file"), table.get("sha256"))
+            if isinstance(table, dict)
+            else (None, None)
+        )
+        if not (isinstance(name, str) and _TABLE.fullmatch(name)):
+            continue
+        path = folder / name
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == digest:
+                    found.add(name)
+    return found
 
 
 def _flush_folder(folder: Path) -> None:
