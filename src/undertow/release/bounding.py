@@ -122,7 +122,20 @@ def _least() -> Any:
     return ibis.udf.agg.builtin(least, name="min")
 
 
-def _ordered(table: Any, most: int, within: Sequence[str], source: Source) -> Any:
+def _any(table: Any, within: Sequence[str], source: Source) -> Any:
+    """Return one of the groups; of a table without rows, one that matches none.
+
+    DuckDB 2.0 never ends a statement that reads a repeated expression up to a limit and
+    has little memory, so that this is an aggregate, and a statement by itself.
+    """
+    group = ibis.struct({name: table[name] for name in within})
+    found = table.aggregate(**{_GROUP: group.arbitrary()})
+    return source.kept(found.select(**{name: found[_GROUP][name] for name in within}))
+
+
+def _ordered(
+    table: Any, most: int, within: Sequence[str], one: Any, source: Source
+) -> Any:
     """Return the groups that are put in order: those above the bound, and any one.
 
     That one may be one of them. It is there so that the first group to pass the bound
@@ -130,9 +143,9 @@ def _ordered(table: Any, most: int, within: Sequence[str], source: Source) -> An
     """
     groups = table.select(*within)
     counts = groups.group_by(list(within)).aggregate(**{_COUNT: groups.count()})
-    above = counts.filter(counts[_COUNT] > most)
-    found = above.union(counts.limit(1), distinct=False)
-    return source.kept(found.select(*within))
+    above = counts.filter(counts[_COUNT] > most).select(*within)
+    # What was held has the engine's own types, which Ibis may name otherwise.
+    return source.kept(above.union(one.cast(above.schema()), distinct=False))
 
 
 def _limits(places: Any, most: int) -> Any:
@@ -158,15 +171,16 @@ def _below_limits(
     """Keep the rows up to the last place kept in their group."""
     placed = order.placed(_grouped(table, within), _PLACE)
     groups = [name for name in placed.columns if name.startswith(_GROUP)]
-    few = placed.semi_join(_ordered(table, most, within, source), list(within))
+    one = _any(table, within, source)
+    ordered = _ordered(table, most, within, one, source)
+    few = placed.semi_join(ordered, list(within))
     places = few.select(*groups, _PLACE)
     if order.distinct:
         limits = source.kept(_limits(places, most))
         joined = placed.left_join(limits, groups)
         return Kept(_up_to(joined).select(*table.columns), held=False)
-    shared = _shared(places, groups, source)
+    shared = _shared(places, one.rename(dict(zip(groups, within, strict=True))), source)
     alone = places.anti_join(shared, [*groups, _PLACE])
-    # What was held has the engine's own types, which Ibis may name otherwise.
     copies = _copies(shared, groups, order).cast(places.schema())
     limits = source.kept(_limits(alone.union(copies, distinct=False), most))
     # Rows that share a place are read with the others, and looked at afterwards.
@@ -197,17 +211,17 @@ def _up_to(joined: Any) -> Any:
     return joined.filter(_inside(joined))
 
 
-def _shared(places: Any, groups: list[str], source: Source) -> Any:
+def _shared(places: Any, one: Any, source: Source) -> Any:
     """Return the places of several rows of one group, and of how many; and no place.
 
     No row has that one, and no copies. It is there so that the first row that is
     alike another takes no way that the others did not go.
     """
-    counts = places.group_by([*groups, _PLACE]).aggregate(**{_COUNT: places.count()})
+    groups = [*one.columns, _PLACE]
+    counts = places.group_by(groups).aggregate(**{_COUNT: places.count()})
     several = counts.filter(counts[_COUNT] > 1)
     nowhere = ibis.literal(_NOWHERE).cast("int64")
-    none = places.limit(1).mutate(**{_PLACE: nowhere, _COUNT: nowhere})
-    none = none.select(*several.columns).cast(several.schema())
+    none = one.mutate(**{_PLACE: nowhere, _COUNT: nowhere}).cast(several.schema())
     return source.kept(several.union(none, distinct=False))
 
 

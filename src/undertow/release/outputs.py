@@ -8,13 +8,11 @@ that a folder is whole exactly if its manifest is there and its digests agree.
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
-import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -23,6 +21,7 @@ from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release.column_types import arrow_column, column_types
+from undertow.release.leftovers import locked_part, sweep_parts
 
 __all__ = [
     "MANIFEST",
@@ -40,7 +39,6 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LARGEST_MANIFEST = 64 * 2**20
 _LONGEST_NAME = 60
 _TABLE = re.compile(r"\d{2,}-[a-z0-9-]+\.(csv|parquet)")
-_PART = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
 
 
 def table_bytes(
@@ -182,9 +180,9 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     held: list[int] = []
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sweep(folder)
+        sweep_parts(folder)
         for name in last:
-            parts[name], handle = _locked_part(folder, name)
+            parts[name], handle = locked_part(folder, name)
             held.append(handle)
             _write(handle, files[name])
         _take_names(folder, parts)
@@ -202,40 +200,11 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(files[name]).hexdigest() for name in last}
 
 
-def _locked_part(folder: Path, name: str) -> tuple[Path, int]:
-    """Make an empty file beside its place, locked while this run lives."""
-    while True:
-        path = folder / f".{name}.{secrets.token_hex(6)}.part"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return path, handle
-        os.close(handle)  # another run swept it away before it was locked
-
-
 def _write(handle: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
     os.fsync(handle)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove parts that killed runs left; those of living runs are locked."""
-    for part in folder.glob(".*.part"):
-        if not _PART.fullmatch(part.name):
-            continue  # of another program
-        try:
-            handle = os.open(part, os.O_RDWR)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink(missing_ok=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(handle)
 
 
 def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+import duckdb
 import ibis
 import pyarrow as pa
 import pytest
@@ -226,3 +229,42 @@ def test_fresh_keys_are_drawn_where_none_is_given():
             [found] = run_jobs(source, [by_n(40)], bounding=Bounding("who", 8))
             seen[tuple(found.measures["rows"].tolist())] += 1
     assert len(seen) == 3
+
+
+LITTLE_MEMORY = """
+import sys
+from undertow.release.engine import run_jobs
+from undertow.release.job import Bounding, Grid, Job
+from undertow.release.source import open_source
+
+job = Job("n", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(8)),)))
+with open_source("visits.duckdb", memory_mb=int(sys.argv[1]), threads=1) as source:
+    [found] = run_jobs(source, [job], bounding=Bounding("who", 10))
+print(found.measures["rows"].sum())
+"""
+
+
+@pytest.mark.slow
+def test_little_memory_ends_with_an_answer_or_a_refusal_and_not_never(tmp_path):
+    units, of_each = 20_000, 50
+    with duckdb.connect(str(tmp_path / "visits.duckdb")) as link:
+        link.execute(
+            f"create table visits as select i % {units} as who,"
+            f" (i // {units}) % 8 as n from range({units * of_each}) r(i)"
+        )
+    script, ends = [sys.executable, "-c", LITTLE_MEMORY], set()
+    for memory in (20, 40, 100):
+        done = subprocess.run(
+            [*script, str(memory)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        ends.add(done.returncode)
+        if done.returncode:
+            assert "OutOfMemoryException" in done.stderr
+        else:
+            assert int(done.stdout) == 10 * units
+    assert ends == {0, 1}
