@@ -82,9 +82,9 @@ def stoppable() -> Iterator[None]:
             raise SystemExit(_EXIT_SIGNAL + _asked[0][0]) from None
         raise
     finally:
-        _asked.clear()
         for number, how in own.items():
-            signal.signal(number, how)
+            # A process that is ending is not disturbed any more.
+            signal.signal(number, signal.SIG_IGN if _asked else how)
 
 
 def _stop(number: int, frame: object) -> None:

@@ -35,7 +35,8 @@ __all__ = [
 MANIFEST = "manifest.json"
 """The file that is written last."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\N{MINUS SIGN}")
+_BREAKS = ("\t", "\r", "\n")
 _LARGEST_MANIFEST = 64 * 2**20
 _LONGEST_NAME = 60
 _TABLE = re.compile(r"\d{2,}-[a-z0-9-]+\.(csv|parquet)")
@@ -58,7 +59,8 @@ def table_bytes(
         Text, whole numbers, floats, truth values, dates or None.
     kind : {"csv", "parquet"}
         In CSV, text that a spreadsheet would take for a formula gets an apostrophe in
-        front, in the header as well.
+        front, in the header as well: its first sign that can be seen is ``=``, ``+``,
+        ``-`` or ``@`` in any width, or it starts with a tab or a line break.
     types : sequence of str, optional
         Types of the columns in the words of JSON Schema, which Parquet keeps; by
         default those of the rows.
@@ -91,8 +93,15 @@ def _shown(cell: Any) -> Any:
 
 
 def _disarmed(text: str) -> str:
-    """Return text that no spreadsheet runs."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """Return text that no spreadsheet runs.
+
+    Some of them skip what cannot be seen, and read signs of another width as the plain
+    ones.
+    """
+    seen = (sign for sign in text if unicodedata.category(sign)[0] not in "CZ")
+    first = unicodedata.normalize("NFKC", next(seen, ""))
+    dangerous = text.startswith(_BREAKS) or first.startswith(_FORMULA)
+    return f"'{text}" if dangerous else text
 
 
 def _parquet(
