@@ -14,7 +14,7 @@ import pytest
 from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 
-COMMANDS = [("release", "plan"), ("release", "run"), ("compose",)]
+COMMANDS = [("release", "run"), ("compose",)]
 
 
 def refused(*words: object) -> str:
