@@ -205,7 +205,8 @@ def _require_report(path: Path | None, *, made: Path | None = None) -> None:
         raise PlanError(f"report must end with .html or .md, got {path.name!r}.")
     if path.is_dir():
         raise PlanError(f"report must be a file, got the folder {path}.")
-    folder, coming = path.parent.resolve(), made and made.resolve()
+    folder = Path(os.path.realpath(path.parent))
+    coming = made and Path(os.path.realpath(made))
     if not folder.is_dir():
         if coming is None or folder not in (coming, *coming.parents):
             raise PlanError(f"report must be in a folder that exists, got {path}.")

@@ -56,9 +56,9 @@ def table_place(document: ReleaseDocument, *, ledger: str) -> str | None:
     name = _relative_name(document)
     if name is None:
         return None
-    table = document.path(name).resolve()
+    table = _real(document.path(name))
     kept = file_of(ledger)
-    return str(table if kept is None else _from(kept.resolve().parent, table))
+    return str(table if kept is None else _from(_real(kept).parent, table))
 
 
 def asked_of(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,10 +200,10 @@ def _require_alone(document: ReleaseDocument, path: Path) -> None:
     if file.is_dir():
         others = [*file.rglob("*.ledger")]
     elif is_pattern(file):
-        found = (Path(name).resolve() for name in glob.iglob(str(file)))
+        found = (_real(Path(name)) for name in glob.iglob(str(file)))
         others = [name.with_suffix(".ledger") for name in found]
     else:
-        folders = (folder for folder in file.resolve().parents if folder.name)
+        folders = (folder for folder in _real(file).parents if folder.name)
         others = [folder.with_suffix(".ledger") for folder in folders]
     other = next((other for other in sorted(others) if other.is_file()), None)
     if other is not None:
@@ -229,6 +229,11 @@ def _relative_name(document: ReleaseDocument) -> str | None:
     elif scheme.lower() != "duckdb":
         return None
     return None if Path(name).is_absolute() else name
+
+
+def _real(path: Path) -> Path:
+    """Return a path without links; those that go in a circle stay."""
+    return Path(os.path.realpath(path))
 
 
 def _from(folder: Path, table: Path) -> str:
@@ -317,4 +322,4 @@ def _file(source: Mapping[str, Any], document: ReleaseDocument) -> Path | None:
     table = source.get("table")
     if not isinstance(table, str):
         return None
-    return document.path(table.partition("#")[0]).resolve()
+    return _real(document.path(table.partition("#")[0]))
