@@ -8,6 +8,10 @@ each person's rows by a window function, for a share of the people at a time: fo
 them at once 10^8 rows do not fit 12 GB of memory and 40 GB of disk. SQL without bounds
 shows what bounding costs; it is not private at any epsilon.
 
+``--one-row`` asks whether the running time tells of one row: everybody has as many rows
+as the bound, or one person has one more, or a person of one row is added. It gives the
+chance that the longer of two runs is the one with the row; one half tells nothing.
+
 ``--peer PYTHON`` runs the same job in OpenDP's Polars interface and in PipelineDP's
 local mode where that interpreter has them, on `PEER_ROWS` rows of Parquet.
 """
@@ -17,16 +21,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 ROWS, FULL, PEER_ROWS = 2_000_000, 10**8, 10**7
 ROUNDS, LARGE = 3, 5 * 10**7
 """So many turns each; from LARGE rows on, one."""
+
+APART, TRIALS = 400_000, 30
+"""Rows and turns where one row is looked for."""
 
 MEMORY_MB = 10_000
 """What hand-written SQL may use, and as much on the disk; a release takes 3000 MB."""
@@ -45,6 +54,14 @@ SELECT CAST(floor({people} * u * u) AS INTEGER) AS person,
        CAST(hash(i, 4) % 1000 AS INTEGER) AS steps
 FROM (SELECT range AS i, (hash(range, 1) % 1048576) / 1048576.0 AS u
       FROM range({rows}))
+"""
+
+ALIKE = """
+CREATE TABLE visits AS
+SELECT CAST(range % {people} AS INTEGER) AS person,
+       CAST(hash(range, 2) % 24 AS INTEGER) AS hour,
+       CAST(hash(range, 3) % 40 AS INTEGER) AS zone
+FROM range({rows})
 """
 
 RELEASE = """
@@ -269,16 +286,57 @@ def peers(python: str, rows: int = PEER_ROWS) -> dict[str, Any]:
     return result
 
 
+def one_row(rows: int = APART, trials: int = TRIALS) -> dict[str, Any]:
+    """Return how well the running times of a reading tell of one row."""
+    import duckdb
+
+    from undertow.release.engine import run_jobs
+    from undertow.release.job import Bounding, Grid, Job
+    from undertow.release.source import open_source
+
+    bound = BOUNDS["tight"]
+    added = {"at the bound": "", "one above": "0, 3, 5", "another": "-1, 3, 5"}
+    jobs = [
+        Job(by, ("rows",), by=(by,), grid=Grid((by,), (tuple(range(size)),)))
+        for by, size in (("hour", 24), ("zone", 40))
+    ]
+    seconds: dict[str, list[float]] = {name: [] for name in added}
+    with tempfile.TemporaryDirectory(prefix="undertow-bench-") as folder:
+        for name, row in added.items():
+            with duckdb.connect(f"{folder}/{name}.duckdb") as link:
+                link.execute(ALIKE.format(rows=rows, people=rows // bound))
+                if row:
+                    link.execute(f"INSERT INTO visits VALUES ({row})")
+        for turn in range(trials + 1):
+            for name in random.sample(list(added), len(added)):
+                started = time.perf_counter()
+                with open_source(f"{folder}/{name}.duckdb#visits") as source:
+                    run_jobs(source, jobs, bounding=Bounding("person", bound))
+                if turn:  # the first one warms up
+                    seconds[name].append(time.perf_counter() - started)
+    first, *others = added
+    shown: dict[str, Any] = {"rows": rows, "trials": trials}
+    shown |= {f"{name} s": statistics.median(seconds[name]) for name in added}
+    for name in others:
+        pairs = [(x, y) for x in seconds[first] for y in seconds[name]]
+        won = sum((x < y) + (x == y) / 2 for x, y in pairs)
+        shown[f"{name}, told apart"] = won / len(pairs)
+    return shown
+
+
 def main() -> None:
     """Read the size from the command line and print one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--one-row", action="store_true")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     rows = FULL if given.full else given.rows
-    if given.peer is not None:
+    if given.one_row:
+        print(json.dumps(one_row()))
+    elif given.peer is not None:
         print(json.dumps(peers(given.peer, PEER_ROWS if rows == ROWS else rows)))
     else:
         print(json.dumps(run(rows)))

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import stat
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from undertow.errors import PlanError
 
-__all__ = ["LARGEST_FILE", "read_text_file"]
+__all__ = ["LARGEST_FILE", "parse_toml", "read_text_file"]
 
 # Written by people or scripts, a few hundred bytes an entry; what is larger than this
 # is some other file.
 LARGEST_FILE = 16 * 2**20
+
+# The time of reading a dotted key grows with the square of its parts.
+_MOST_PARTS = 64
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_DOTTED = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_PARTS}}}")
+_HANDED_OVER = ("/dev/", "/proc/")  # pipes of the shell, which have no other name
 
 
 def read_text_file(path: Path, *, kind: str) -> str:
@@ -26,7 +36,8 @@ def read_text_file(path: Path, *, kind: str) -> str:
     Raises
     ------
     PlanError
-        If it is missing, too large, or not UTF-8 text.
+        If it is missing, too large, not UTF-8 text, or a named pipe or device, which
+        may never end.
     """
     content = _bytes(path, kind)
     if len(content) > LARGEST_FILE:
@@ -44,8 +55,9 @@ def read_text_file(path: Path, *, kind: str) -> str:
 
 def _bytes(path: Path, kind: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            return file.read(LARGEST_FILE + 1)
+        if str(path).startswith(_HANDED_OVER) or _is_regular(path):
+            with path.open("rb") as file:
+                return file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         raise PlanError(f"{path} must be a {kind} file, got no such file.") from None
     except IsADirectoryError:
@@ -56,3 +68,25 @@ def _bytes(path: Path, kind: str) -> bytes:
         ) from None
     except ValueError:
         raise PlanError("path must be a file name, got one with NUL.") from None
+    raise PlanError(f"{path} must be a {kind} file, got a pipe, socket or device.")
+
+
+def _is_regular(path: Path) -> bool:
+    """Tell whether reading a file ends, or says that it is a folder."""
+    mode = path.stat().st_mode
+    return stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return what TOML says.
+
+    Raises
+    ------
+    ValueError
+        If it is not TOML, or has a key of more than 64 dotted parts.
+    RecursionError
+        If it is nested too deeply.
+    """
+    if _DOTTED.search(text):
+        raise ValueError(f"a key of more than {_MOST_PARTS} dotted parts.")
+    return tomllib.loads(text)

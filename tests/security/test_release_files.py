@@ -137,3 +137,65 @@ def test_a_name_with_dots_and_slashes_stays_in_the_folder(folder):
     done = load(written(folder, PEOPLE, "../../../etc/passwd")).run()
     assert sorted(done.files) == ["01-etc-passwd.csv", "manifest.json"]
     assert done.folder == folder / "release"
+
+
+@pytest.mark.parametrize("sign", "＝＋－＠﹦−")
+def test_signs_of_another_width_are_disarmed_in_the_answers(folder, runs, sign):
+    written(folder, [f"p{k},{sign}HYPERLINK(A1)" for k in range(2000)], "wide")
+    assert runs.run("release", "run", "visits.toml", folder=folder).status == 0
+    with (folder / "release" / "01-wide.csv").open(newline="") as file:
+        _, row = csv.reader(file)
+    assert row[0] == f"'{sign}HYPERLINK(A1)"
+
+
+def test_a_circle_of_links_is_no_table(folder, runs):
+    (folder / "visits.csv").unlink()
+    (folder / "visits.csv").symlink_to("visits.csv")
+    done = runs.run("release", "run", "visits.toml", folder=folder)
+    assert (done.status, done.output) == (2, "")
+    assert done.error.splitlines() == [
+        "table must name a file, got 'visits.csv', a link to nothing."
+    ]
+
+
+@pytest.mark.parametrize("kind", ["int", "float"])
+@pytest.mark.parametrize("high", ["1e-12", "1e-29", "1e-300"])
+@pytest.mark.parametrize("select", ["sum", "mean", "variance", "quantile"])
+def test_ends_that_are_close_together_give_an_answer_or_one_sentence(
+    tmp_path, runs, kind, high, select
+):
+    write_visits(
+        tmp_path,
+        ["1,0", "2,3"],
+        columns="person,minutes",
+        source={"types": {"minutes": kind}},
+        queries=[
+            {
+                "name": "narrow",
+                "select": select,
+                "column": "minutes",
+                "low": 0,
+                "high": high,
+            }
+        ],
+    )
+    done = runs.run("release", "run", "visits.toml", folder=tmp_path)
+    if high == "1e-300":
+        assert done.status == 2
+        assert done.error.startswith("queries[0].high must be above low by at least 2^")
+        assert len(done.error.splitlines()) == 1
+    else:
+        assert (done.status, done.error) == (0, "")
+
+
+def test_a_release_file_that_was_changed_writes_nothing_in_its_folder(folder, runs):
+    assert runs.run("release", "run", "visits.toml", folder=folder).status == 0
+    before = {p.name: p.read_bytes() for p in (folder / "release").iterdir()}
+    written(folder, PEOPLE, "another name")
+    words = ("ledger", "show", "visits.ledger", "--json")
+    account = runs.run(*words, folder=folder).output
+    done = runs.run("release", "run", "visits.toml", "--repeat", "2", folder=folder)
+    assert done.status == 3
+    assert len(done.error.splitlines()) == 1
+    assert {p.name: p.read_bytes() for p in (folder / "release").iterdir()} == before
+    assert runs.run(*words, folder=folder).output == account

@@ -26,6 +26,7 @@ from undertow.cli.output import (
     EXIT_INTERRUPTED,
     complain,
     status_of,
+    stoppable,
 )
 from undertow.cli.release import release
 from undertow.cli.reproduce import reproduce
@@ -91,8 +92,9 @@ def main() -> None:
     """Run the command; turn refusals into one sentence and an exit status."""
     _speak_utf8()
     try:
-        status = app(standalone_mode=False)
-        sys.stdout.flush()
+        with stoppable():
+            status = app(standalone_mode=False)
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone; there is nobody left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

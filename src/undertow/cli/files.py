@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
 from pathlib import Path
 
-from undertow._text_file import LARGEST_FILE, read_text_file
+from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.composition import Plan, plan_from_document
 from undertow.errors import PlanError
 
@@ -27,7 +26,7 @@ def read_plan(path: Path) -> Plan:
 def parse_plan(text: str, *, name: str) -> Plan:
     """Read a plan from TOML text; `name` says where it came from."""
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text)
     except RecursionError:
         raise PlanError(
             f"{name} must be a TOML file, got an error: nested too deeply."

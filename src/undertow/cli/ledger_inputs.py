@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from undertow.cli.files import LARGEST_FILE
+from undertow._text_file import LARGEST_FILE, parse_toml
 from undertow.cli.json_values import read_json
 from undertow.composition.document import domain_from_document
 from undertow.errors import LedgerError
@@ -180,7 +179,7 @@ def read_toml(path: Path, *, kind: str) -> dict[str, Any]:
             content = file.read(LARGEST_FILE + 1)
         if len(content) > LARGEST_FILE:
             raise LedgerError(f"{path} must be a {kind}, got a larger file.")
-        return tomllib.loads(content.decode("utf-8"))
+        return parse_toml(content.decode("utf-8"))
     except OSError as fault:
         raise LedgerError(
             f"{path} must be a readable file, got {fault.strerror}."

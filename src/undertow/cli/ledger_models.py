@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undertow._text_file import parse_toml
 from undertow.cli.ledger_inputs import read_toml
 from undertow.errors import LedgerError, PlanError
 from undertow.privacy.exact import exact, round_down
@@ -101,7 +101,7 @@ def _tables(word: str) -> dict[str, Any]:
         tables = read_toml(Path(word[1:]), kind="file of correlation models")
     else:
         try:
-            tables = tomllib.loads(word)
+            tables = parse_toml(word)
         except (ValueError, RecursionError):
             tables = {}
     if not tables or not all(isinstance(t, dict) for t in tables.values()):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +29,9 @@ __all__ = [
     "complain",
     "guarded",
     "print_json",
+    "private_files",
     "status_of",
+    "stoppable",
     "working",
 ]
 
@@ -34,6 +39,12 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_REFUSED = 3
 EXIT_INTERRUPTED = 130
+_EXIT_SIGNAL = 128  # the number of the signal is added, as shells do
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_GRACE_S = 10.0
+_asked: list[tuple[int, float]] = []
+"""The signals that asked this process to stop, and when."""
 
 
 def status_of(fault: BaseException) -> int | None:
@@ -52,6 +63,50 @@ def complain(fault: BaseException | str) -> None:
 
 
 @contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the command as Ctrl-C does: what is open is closed.
+
+    Engines turn a signal into a failure of their own. Whatever comes of it, the exit
+    status is 128 and the number of the signal. A signal within ten seconds after
+    another, as from a terminal that closes, does not disturb the cleaning up. What is
+    ignored, as by ``nohup``, stays ignored.
+    """
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    own = {n: how for n, how in before.items() if how is not signal.SIG_IGN}
+    for number in own:
+        signal.signal(number, _stop)
+    try:
+        yield
+    except BaseException:
+        if _asked:
+            raise SystemExit(_EXIT_SIGNAL + _asked[0][0]) from None
+        raise
+    finally:
+        for number, how in own.items():
+            # A process that is ending is not disturbed any more.
+            signal.signal(number, signal.SIG_IGN if _asked else how)
+
+
+def _stop(number: int, frame: object) -> None:
+    del frame
+    now = time.monotonic()
+    if _asked and now < _asked[-1][1] + _GRACE_S:
+        return
+    _asked.append((number, now))
+    raise SystemExit(_EXIT_SIGNAL + number)
+
+
+@contextmanager
+def private_files() -> Iterator[None]:
+    """Make all files for their owner alone, those of the engine as well."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
 def guarded() -> Iterator[None]:
     """Turn known faults into one sentence and an exit status."""
     try:
@@ -59,6 +114,8 @@ def guarded() -> Iterator[None]:
     except BrokenPipeError:
         raise  # nobody reads any more: no bad input, and no one to tell
     except (UndertowError, OSError) as fault:
+        if _asked:  # an engine that was stopped calls it a failure
+            raise SystemExit(_EXIT_SIGNAL + _asked[0][0]) from None
         status = status_of(fault)
         assert status is not None
         complain(fault)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from undertow._printable import on_one_line
-from undertow.cli.output import complain, guarded, print_json, working
+from undertow.cli.output import complain, guarded, print_json, private_files, working
 from undertow.errors import BudgetError, PlanError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def run_command(
     with guarded():
         loaded = _load(file)
         _require_report(report, made=loaded.folder(as_of=as_of, output=output))
-        with _telling() as tell:
+        with private_files(), _telling() as tell:
             done = loaded.run(
                 ledger=ledger,
                 as_of=as_of,
@@ -205,7 +205,8 @@ def _require_report(path: Path | None, *, made: Path | None = None) -> None:
         raise PlanError(f"report must end with .html or .md, got {path.name!r}.")
     if path.is_dir():
         raise PlanError(f"report must be a file, got the folder {path}.")
-    folder, coming = path.parent.resolve(), made and made.resolve()
+    folder = Path(os.path.realpath(path.parent))
+    coming = made and Path(os.path.realpath(made))
     if not folder.is_dir():
         if coming is None or folder not in (coming, *coming.parents):
             raise PlanError(f"report must be in a folder that exists, got {path}.")

@@ -112,13 +112,16 @@ def _between(
 
 
 def _integer_code(number: Any, value: Value) -> Any:
-    start, exponent = math.ceil(value.low), value.exponent
+    start, last = math.ceil(value.low), math.floor(value.high)
+    exponent = value.exponent
     offset = start - value.low
 
     def fine(x: Any) -> Any:
         # (x - low) / step is a whole number and a public remainder.
         rest = math.floor(offset / value.step + Fraction(1, 2))
-        return (x - _int(start)) * _int(2**-exponent) + _int(rest)
+        # Where one number lies inside, nothing is multiplied, and steps may be any.
+        steps = 2**-exponent if start < last else 1
+        return (x - _int(start)) * _int(steps) + _int(rest)
 
     def coarse(x: Any) -> Any:
         # floor((x + constant) / 2^exponent), carry by carry: no sum can overflow.
@@ -132,7 +135,6 @@ def _integer_code(number: Any, value: Value) -> Any:
             f"the step of {value.column!r} must be below 2^62, got 2^{exponent}."
         )
     inner = fine if exponent <= 0 else coarse
-    last = math.floor(value.high)
     whole = start == value.low and last == value.high
     return _between(number, start, last, most=value.most, inner=inner, whole=whole)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from undertow._text_file import LARGEST_FILE, read_text_file
+from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 from undertow.release._arguments import path_text, require_text_keys
 from undertow.release.document_errors import Fault, masked, refused
@@ -277,7 +276,7 @@ def read_release(path: str | Path) -> ReleaseDocument:
     """
     file = Path(path_text(path, "path"))
     try:
-        mapping = tomllib.loads(read_text_file(file, kind="release"))
+        mapping = parse_toml(read_text_file(file, kind="release"))
     except RecursionError:
         raise PlanError(f"{file} must be a TOML file, got too deep nesting.") from None
     except PlanError:

@@ -20,7 +20,7 @@ from undertow.release.moments import epoch_us
 
 __all__ = ["BoundsPart", "LedgerPart", "OutputPart", "SourcePart", "Window"]
 
-MOST_WINDOWS = 10**7
+MOST_WINDOWS = 10**6
 _PER = 'must be "user", "event" or { window = "1h" }'
 
 
@@ -155,7 +155,10 @@ class SourcePart(Part):
             got = written_duration(self.horizon)
             raise Fault("horizon", f"must be whole windows of {length}, got {got}")
         if self.horizon // self.window_us > MOST_WINDOWS:
-            raise Fault("horizon", f"must be at most {MOST_WINDOWS} windows, got more")
+            rest = "use longer windows, or a shorter horizon"
+            raise Fault(
+                "horizon", f"must be at most {MOST_WINDOWS} windows, got more; {rest}"
+            )
 
 
 class BoundsPart(Part):

@@ -38,6 +38,7 @@ Select = Literal[
 
 _BOUNDED = ("sum", "mean", "variance", "quantile")
 _MOST_BINS = 10_000
+_NARROWEST = Fraction(1, 2**100)  # a step of less could be below what doubles hold
 _ENDLESS = "; without public ends one row could change the answer without limit"
 _WHERE_USED = {
     "column": (*_BOUNDED, "histogram"),
@@ -231,6 +232,9 @@ class QueryPart(Part):
                 raise Fault(field, "must be left out where bins lists the cut points")
         if self.low is not None and self.high is not None and self.low >= self.high:
             raise Fault("low", f"must be below high, got {self.low} and {self.high}")
+        if self.low is not None and self.high is not None:
+            if self.high - self.low < _NARROWEST:
+                raise Fault("high", "must be above low by at least 2^-100, got less")
         self._check_candidates()
 
     def _check_candidates(self) -> None:

@@ -147,7 +147,7 @@ class _Run:
             order=rows.order(used, "rows"),
             source=self.source,
         )
-        again = kept.ranked and not kept.held and len(self.jobs) > 1
+        again = not kept.held and len(self.jobs) > 1
         return replace(
             rows, table=self.source.kept(kept.table) if again else kept.table
         )

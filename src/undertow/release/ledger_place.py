@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
@@ -69,7 +70,8 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     file = document.path(table.partition("#")[0])
     while is_pattern(file):  # then its folder
         file = file.parent
-    return str(file.resolve().with_suffix(".ledger"))
+    # Unlike Path.resolve, it takes a circle of links; the table is refused later.
+    return str(Path(os.path.realpath(file)).with_suffix(".ledger"))
 
 
 def is_pattern(file: Path) -> bool:

@@ -8,12 +8,11 @@ that a folder is whole exactly if its manifest is there and its digests agree.
 from __future__ import annotations
 
 import csv
-import fcntl
 import hashlib
 import io
+import json
 import os
 import re
-import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -22,15 +21,25 @@ from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release.column_types import arrow_column, column_types
+from undertow.release.leftovers import locked_part, sweep_parts
 
-__all__ = ["MANIFEST", "check_folder", "file_names", "table_bytes", "write_files"]
+__all__ = [
+    "MANIFEST",
+    "check_folder",
+    "file_names",
+    "read_manifest",
+    "table_bytes",
+    "write_files",
+]
 
 MANIFEST = "manifest.json"
 """The file that is written last."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\N{MINUS SIGN}")
+_BREAKS = ("\t", "\r", "\n")
+_LARGEST_MANIFEST = 64 * 2**20
 _LONGEST_NAME = 60
-_PART = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
+_TABLE = re.compile(r"\d{2,}-[a-z0-9-]+\.(csv|parquet)")
 
 
 def table_bytes(
@@ -50,7 +59,8 @@ def table_bytes(
         Text, whole numbers, floats, truth values, dates or None.
     kind : {"csv", "parquet"}
         In CSV, text that a spreadsheet would take for a formula gets an apostrophe in
-        front, in the header as well.
+        front, in the header as well: its first sign that can be seen is ``=``, ``+``,
+        ``-`` or ``@`` in any width, or it starts with a tab or a line break.
     types : sequence of str, optional
         Types of the columns in the words of JSON Schema, which Parquet keeps; by
         default those of the rows.
@@ -83,8 +93,15 @@ def _shown(cell: Any) -> Any:
 
 
 def _disarmed(text: str) -> str:
-    """Return text that no spreadsheet runs."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    """Return text that no spreadsheet runs.
+
+    Some of them skip what cannot be seen, and read signs of another width as the plain
+    ones.
+    """
+    seen = (sign for sign in text if unicodedata.category(sign)[0] not in "CZ")
+    first = unicodedata.normalize("NFKC", next(seen, ""))
+    dangerous = text.startswith(_BREAKS) or first.startswith(_FORMULA)
+    return f"'{text}" if dangerous else text
 
 
 def _parquet(
@@ -135,8 +152,25 @@ def check_folder(folder: Path) -> None:
         raise PlanError(f"output must be a folder that can be written, got {folder}.")
 
 
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of a folder; None if it has none, empty if it is unknown."""
+    path = folder / MANIFEST
+    try:
+        if not path.is_file():
+            return None
+        if path.stat().st_size > _LARGEST_MANIFEST:
+            return {}
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     """Write all files or none of them; return their SHA-256 digests.
+
+    Tables that the manifest names which was there before, and the new one does not, are
+    removed if they are as they were written: a folder holds what its manifest names.
 
     Parameters
     ----------
@@ -155,9 +189,9 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     held: list[int] = []
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _sweep(folder)
+        sweep_parts(folder)
         for name in last:
-            parts[name], handle = _locked_part(folder, name)
+            parts[name], handle = locked_part(folder, name)
             held.append(handle)
             _write(handle, files[name])
         _take_names(folder, parts)
@@ -175,40 +209,11 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
     return {name: hashlib.sha256(files[name]).hexdigest() for name in last}
 
 
-def _locked_part(folder: Path, name: str) -> tuple[Path, int]:
-    """Make an empty file beside its place, locked while this run lives."""
-    while True:
-        path = folder / f".{name}.{secrets.token_hex(6)}.part"
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            return path, handle
-        os.close(handle)  # another run swept it away before it was locked
-
-
 def _write(handle: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(handle, rest) :]
     os.fsync(handle)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove parts that killed runs left; those of living runs are locked."""
-    for part in folder.glob(".*.part"):
-        if not _PART.fullmatch(part.name):
-            continue  # of another program
-        try:
-            handle = os.open(part, os.O_RDWR)
-        except FileNotFoundError:
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            part.unlink(missing_ok=True)
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(handle)
 
 
 def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:
@@ -217,10 +222,32 @@ def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:
     A kill in between leaves files without a manifest, and the next run writes all of
     them again.
     """
+    for name in _named_before(folder) - set(parts):
+        (folder / name).unlink(missing_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     for name, part in parts.items():
         os.replace(part, folder / name)
     _flush_folder(folder)
+
+
+def _named_before(folder: Path) -> set[str]:
+    """Return the tables of the manifest that are as it says; none of anybody else."""
+    tables = (read_manifest(folder) or {}).get("tables")
+    found = set()
+    for table in tables if isinstance(tables, list) else ():
+        name, digest = (
+            (table.get("file"), table.get("sha256"))
+            if isinstance(table, dict)
+            else (None, None)
+        )
+        if not (isinstance(name, str) and _TABLE.fullmatch(name)):
+            continue
+        path = folder / name
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == digest:
+                    found.add(name)
+    return found
 
 
 def _flush_folder(folder: Path) -> None:

@@ -21,6 +21,7 @@ from undertow.errors import LedgerError, PlanError
 from undertow.release.column_types import column_types
 from undertow.release.outputs import MANIFEST, file_names, table_bytes
 from undertow.release.period import run_words
+from undertow.release.traces import asked_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,8 +155,7 @@ def release_key(
         ``undertow.release.traces.table_place``. Without it the key is the one that
         earlier versions gave.
     """
-    document = plan.document.to_dict()
-    asked = {k: v for k, v in document.items() if k not in ("output", "ledger")}
+    asked = asked_of(plan.document.to_dict())
     number = plan.timeline.run if run is None else run
     part = None
     if number is None and plan.slice is not None:

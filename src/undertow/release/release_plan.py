@@ -54,6 +54,7 @@ class ReleasePlan:
     queries: tuple[QueryPlan, ...]
     bounding: Bounding
     _known: dict[str, Plan] = field(default_factory=dict, repr=False)
+    _costs: dict[bool, dict[str, Report]] = field(default_factory=dict, repr=False)
 
     @property
     def domain(self) -> Domain:
@@ -134,12 +135,14 @@ class ReleasePlan:
         horizon : bool
             Price all runs that the promise covers instead of this one.
         """
-        plan = self.horizon() if horizon else self.composition()
-        found = {self.promise.granularity.name: self.promise.cost(plan)}
-        for name in self.timeline.usual():
-            if name not in found:
-                found[name] = self.promise.cost(plan, parse_granularity(name))
-        return found
+        if horizon not in self._costs:
+            plan = self.horizon() if horizon else self.composition()
+            found = {self.promise.granularity.name: self.promise.cost(plan)}
+            for name in self.timeline.usual():
+                if name not in found:
+                    found[name] = self.promise.cost(plan, parse_granularity(name))
+            self._costs[horizon] = found
+        return dict(self._costs[horizon])
 
     def leakage(self) -> Leakage | None:
         """Return what all runs leak under the stated model; None if none is stated."""

@@ -89,7 +89,7 @@ def read_table(
     """
     _check(folder, None)
     if folder is not None:
-        require_own_folder(folder, title)
+        require_own_folder(folder, title, plan.document)
     plan.timeline.require_over(_now())
     earlier_nodes(plan, None, _checked_repeat(repeat))
     return _read(plan, table, progress or _nobody)
@@ -154,7 +154,7 @@ def run_release(
     keys = run_keys(plan, ledger, repeat=_checked_repeat(repeat))
     known = _known(plan, ledger, keys, repeat)
     if folder is not None:
-        require_own_folder(folder, title)
+        require_own_folder(folder, title, plan.document)
         require_newest(folder, ledger)
     charge, stored = known, None if known is None else ledger.output(known)
     ours = False

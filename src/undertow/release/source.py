@@ -133,15 +133,6 @@ class Source:
             self._held.append(lambda: engine.raw_sql(f"DROP TABLE temp.main.{name}"))
             return held
 
-    @property
-    def steady(self) -> bool:
-        """Whether several statements see the same rows.
-
-        Files that DuckDB reads are compared before and after, and what is not stored
-        is copied before it is bounded; servers serve others.
-        """
-        return self.backend == "duckdb"
-
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Give up what was kept for the queries inside, at the end of them.

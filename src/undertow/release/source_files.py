@@ -8,9 +8,7 @@ and its settings are locked.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any, Self
 from undertow._validate import check_count
 from undertow.errors import PlanError, UndertowError
 from undertow.release._extras import load
+from undertow.release.leftovers import private_folder
 from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
 from undertow.release.source_csv import check_unpacked, open_csv
@@ -102,10 +101,10 @@ def connect_duckdb(
     """
     ibis = load("ibis")
     load("duckdb")
-    spill = tempfile.mkdtemp(prefix="undertow-")
+    spill, remove = private_folder()
     settings: dict[str, Any] = {
         "memory_limit": f"{limits.memory_mb}MB",
-        "temp_directory": spill,
+        "temp_directory": str(spill),
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "preserve_insertion_order": False,
@@ -118,12 +117,14 @@ def connect_duckdb(
         )
         connection.raw_sql("SET TimeZone = 'UTC'")
     except BaseException:
-        shutil.rmtree(spill, ignore_errors=True)
+        remove()
         raise
 
     def closing() -> None:
-        connection.disconnect()
-        shutil.rmtree(spill, ignore_errors=True)
+        try:
+            connection.disconnect()
+        finally:
+            remove()
 
     return connection, closing
 

@@ -36,6 +36,8 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     if not text or "\0" in text:
         raise PlanError("table must name a file, got an empty name or a NUL.")
     path = root / text
+    if path.is_symlink() and not path.exists():
+        raise PlanError(f"table must name a file, got {text!r}, a link to nothing.")
     if path.is_dir():
         ending = "*.csv" if form == "csv" else "*.parquet"
         found = sorted(p for p in path.rglob(ending) if p.is_file())

@@ -8,7 +8,6 @@ there is not made anew without a word.
 from __future__ import annotations
 
 import glob
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,13 +17,14 @@ from urllib.parse import unquote, urlsplit
 
 from undertow.errors import BudgetError, LedgerError, PlanError
 from undertow.release.ledger_place import file_of, has_ledger, is_pattern
-from undertow.release.outputs import MANIFEST
+from undertow.release.outputs import MANIFEST, read_manifest
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
     from undertow.release.document import ReleaseDocument
 
 __all__ = [
+    "asked_of",
     "require_kept_ledger",
     "require_newest",
     "require_own_folder",
@@ -33,7 +33,6 @@ __all__ = [
 
 _RUN = re.compile(r"run-\d{6,}")
 _FORMAT = "undertow release "
-_LARGEST_MANIFEST = 64 * 2**20
 _OTHER_FOLDER = "name another one with --output or output.folder"
 
 
@@ -57,12 +56,17 @@ def table_place(document: ReleaseDocument, *, ledger: str) -> str | None:
     name = _relative_name(document)
     if name is None:
         return None
-    table = document.path(name).resolve()
+    table = _real(document.path(name))
     kept = file_of(ledger)
-    return str(table if kept is None else _from(kept.resolve().parent, table))
+    return str(table if kept is None else _from(_real(kept).parent, table))
 
 
-def require_own_folder(folder: Path, title: str) -> None:
+def asked_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a document asks of which data, not where the answers are written."""
+    return {k: v for k, v in document.items() if k not in ("output", "ledger")}
+
+
+def require_own_folder(folder: Path, title: str, document: ReleaseDocument) -> None:
     """Refuse a folder that holds another release, before anything is charged.
 
     Parameters
@@ -71,15 +75,20 @@ def require_own_folder(folder: Path, title: str) -> None:
         Where a run is about to write.
     title : str
         What the release is called: the name of its file without the ending.
+    document : ReleaseDocument
+        What it asks.
 
     Raises
     ------
     PlanError
         If a manifest in it, or in the folder of one of its runs, is of another release;
         or there is a manifest of something else, which would be overwritten.
+    BudgetError
+        If a manifest is of the same release as it was before its file was changed.
     """
+    asked = asked_of(document.to_dict())
     for place in _run_folders(folder):
-        found = _manifest(place)
+        found = read_manifest(place)
         if found is None:
             continue
         if not _is_release(found):
@@ -92,6 +101,12 @@ def require_own_folder(folder: Path, title: str) -> None:
             raise PlanError(
                 f"output must be a folder of its own for every release, got {place}, "
                 f"which holds {found.get('title')!r}, for {title!r}; {_OTHER_FOLDER}."
+            )
+        elif asked_of(_part(found, "document")) != asked:
+            raise BudgetError(
+                f"output must be a folder of its own for every release, got {place}, "
+                f"which holds {title!r} as its file was before it was changed; "
+                f"{_OTHER_FOLDER} and pay for other answers, or change the file back."
             )
 
 
@@ -163,8 +178,8 @@ def require_newest(folder: Path, ledger: BudgetLedger) -> None:
         If it lacks what a manifest tells of.
     """
     for place in _run_folders(folder):
-        charge = (_manifest(place) or {}).get("charge")
-        if not isinstance(charge, dict) or not isinstance(charge.get("key"), str):
+        charge = _part(read_manifest(place) or {}, "charge")
+        if not isinstance(charge.get("key"), str):
             continue
         known = ledger.find(charge["key"])
         if known is not None and known.hash != charge.get("hash"):
@@ -185,10 +200,10 @@ def _require_alone(document: ReleaseDocument, path: Path) -> None:
     if file.is_dir():
         others = [*file.rglob("*.ledger")]
     elif is_pattern(file):
-        found = (Path(name).resolve() for name in glob.iglob(str(file)))
+        found = (_real(Path(name)) for name in glob.iglob(str(file)))
         others = [name.with_suffix(".ledger") for name in found]
     else:
-        folders = (folder for folder in file.resolve().parents if folder.name)
+        folders = (folder for folder in _real(file).parents if folder.name)
         others = [folder.with_suffix(".ledger") for folder in folders]
     other = next((other for other in sorted(others) if other.is_file()), None)
     if other is not None:
@@ -216,6 +231,11 @@ def _relative_name(document: ReleaseDocument) -> str | None:
     return None if Path(name).is_absolute() else name
 
 
+def _real(path: Path) -> Path:
+    """Return a path without links; those that go in a circle stay."""
+    return Path(os.path.realpath(path))
+
+
 def _from(folder: Path, table: Path) -> str:
     return Path(os.path.relpath(table, folder)).as_posix()
 
@@ -234,17 +254,9 @@ def _run_folders(folder: Path) -> Iterator[Path]:
         yield base / name
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a folder; None if it has none, empty if it is unknown."""
-    path = folder / MANIFEST
-    try:
-        if not path.is_file():
-            return None
-        if path.stat().st_size > _LARGEST_MANIFEST:
-            return {}
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
+def _part(manifest: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a part of a manifest; empty if it has none."""
+    found = manifest.get(name)
     return found if isinstance(found, dict) else {}
 
 
@@ -266,11 +278,10 @@ def _remains(path: Path) -> str | None:
 def _charged(document: ReleaseDocument, places: Iterable[Path]) -> str | None:
     """Say which manifest tells of a charge for the same table."""
     for place in places:
-        found = _manifest(place)
+        found = read_manifest(place)
         if not found or not _is_release(found) or not _of_table(found, document):
             continue
-        charge = found.get("charge")
-        number = charge.get("number") if isinstance(charge, dict) else None
+        number = _part(found, "charge").get("number")
         if isinstance(number, int):
             return (
                 f"{place / MANIFEST} says that releases of this table were charged "
@@ -295,9 +306,8 @@ def _of_table(manifest: Mapping[str, Any], document: ReleaseDocument) -> bool:
 
     All tables of one database file are one data set, as they share a default ledger.
     """
-    stated = manifest.get("document")
-    theirs = stated.get("source") if isinstance(stated, dict) else None
-    if not isinstance(theirs, dict):
+    theirs = _part(_part(manifest, "document"), "source")
+    if not theirs:
         return False
     ours = document.to_dict()["source"]
     if any(
@@ -312,4 +322,4 @@ def _file(source: Mapping[str, Any], document: ReleaseDocument) -> Path | None:
     table = source.get("table")
     if not isinstance(table, str):
         return None
-    return document.path(table.partition("#")[0]).resolve()
+    return _real(document.path(table.partition("#")[0]))

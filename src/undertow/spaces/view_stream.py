@@ -116,6 +116,11 @@ class Window(_Rectangle):
         """The times in the window."""
         return frozenset(range(self.start, self.start + self.length))
 
+    def require_domain(self, domain: Domain) -> None:
+        """Require a stream that has these times, whose ends tell it."""
+        if self.start + self.length > _stream(self, domain).times:
+            _Rectangle.require_domain(self, domain)
+
     def _kept_times(self) -> frozenset[int]:
         return self.times
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import duckdb
+import ibis
 import pyarrow as pa
 import pytest
 
@@ -60,14 +66,52 @@ def test_few_units_above_the_bound_are_put_in_order_alone(monkeypatch):
     assert rows(table, by_n(80), Bounding("who", 5)) == quick
 
 
-def test_nothing_is_put_in_order_if_no_unit_is_above_the_bound(monkeypatch):
-    def never(*_: Any) -> Any:
-        raise AssertionError
+def statements(table: pa.Table, jobs: list[Job], bounding: Bounding) -> list[str]:
+    """What the engine is asked, with its own names for what it keeps left out."""
+    asked = []
+    with open_source(table, threads=1) as source:
+        execute, kept = source.execute, source.kept
 
-    monkeypatch.setattr(module, "_below_limits", never)
-    monkeypatch.setattr(module, "_numbered", never)
-    table = {"who": ["a", "a", "b"], "n": [0, 1, 2]}
-    assert rows(table, by_n(3), Bounding("who", 2)) == [1, 1, 1]
+        def noted(found: Any) -> None:
+            words = str(ibis.to_sql(found, dialect="duckdb"))
+            asked.append(re.sub(r"(undertow_kept|ibis_\w+)_\w+", r"\1", words))
+
+        def executed(found: Any) -> Any:
+            noted(found)
+            return execute(found)
+
+        def held(found: Any) -> Any:
+            noted(found)
+            return kept(found)
+
+        source.execute, source.kept = executed, held  # type: ignore[method-assign]
+        run_jobs(source, jobs, bounding=bounding, key=KEY)
+    return asked
+
+
+def units_of(*rows: int, alike: bool) -> pa.Table:
+    """So many rows of each unit, those of a unit alike or not."""
+    who = [unit for unit, count in enumerate(rows) for _ in range(count)]
+    numbers = [0 if alike else n for count in rows for n in range(count)]
+    schema = pa.schema({"who": pa.int64(), "n": pa.int64()})
+    return pa.table({"who": who, "n": numbers}, schema=schema)
+
+
+@pytest.mark.parametrize(
+    "bounding", [Bounding("who", 3), Bounding("who", None)], ids=["rows", "cells"]
+)
+def test_the_engine_is_asked_the_same_whatever_the_rows_are(bounding):
+    jobs = [
+        by_n(5),
+        replace(by_n(5), groups_per_unit=2, rows_per_group=2),
+        Job("some", ("rows", "units"), by=("n",), groups_per_unit=2),
+    ]
+    tables = [
+        units_of(*rows, alike=alike)
+        for rows, alike in [((), False), ((3, 3), False), ((4, 1), True), ((90,), True)]
+    ]
+    [asked] = {tuple(statements(table, jobs, bounding)) for table in tables}
+    assert len(asked) > 3
 
 
 def test_the_key_decides_which_rows_are_kept():
@@ -185,3 +229,42 @@ def test_fresh_keys_are_drawn_where_none_is_given():
             [found] = run_jobs(source, [by_n(40)], bounding=Bounding("who", 8))
             seen[tuple(found.measures["rows"].tolist())] += 1
     assert len(seen) == 3
+
+
+LITTLE_MEMORY = """
+import sys
+from undertow.release.engine import run_jobs
+from undertow.release.job import Bounding, Grid, Job
+from undertow.release.source import open_source
+
+job = Job("n", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(8)),)))
+with open_source("visits.duckdb", memory_mb=int(sys.argv[1]), threads=1) as source:
+    [found] = run_jobs(source, [job], bounding=Bounding("who", 10))
+print(found.measures["rows"].sum())
+"""
+
+
+@pytest.mark.slow
+def test_little_memory_ends_with_an_answer_or_a_refusal_and_not_never(tmp_path):
+    units, of_each = 20_000, 50
+    with duckdb.connect(str(tmp_path / "visits.duckdb")) as link:
+        link.execute(
+            f"create table visits as select i % {units} as who,"
+            f" (i // {units}) % 8 as n from range({units * of_each}) r(i)"
+        )
+    script, ends = [sys.executable, "-c", LITTLE_MEMORY], set()
+    for memory in (20, 40, 100):
+        done = subprocess.run(
+            [*script, str(memory)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        ends.add(done.returncode)
+        if done.returncode:
+            assert "OutOfMemoryException" in done.stderr
+        else:
+            assert int(done.stdout) == 10 * units
+    assert ends == {0, 1}

@@ -137,16 +137,18 @@ def test_a_file_that_is_written_meanwhile_is_refused(tmp_path, monkeypatch):
             run_jobs(source, [job], bounding=Bounding("person", 1))
 
 
-def test_on_a_server_every_statement_bounds_what_it_reads(monkeypatch):
-    table = pa.table({"person": [1, 2], "zone": ["A", "A"]})
+@pytest.mark.parametrize("backend", ["postgres", "pyspark"])
+def test_on_a_server_every_statement_bounds_what_it_reads(backend, monkeypatch):
+    table = pa.table({"person": [1, 2, 2], "zone": ["A", "A", "A"]})
     order = KeyedOrder(("person",), b"0" * 16, "duckdb", "rows")
     with open_source(table) as source:
         rows = source.table
-        steady = keep_first(rows, 1, within=["person"], order=order, source=source)
-        assert steady.table is rows
-        monkeypatch.setattr(type(source), "steady", False)
-        served = keep_first(rows, 1, within=["person"], order=order, source=source)
-        assert served.ranked
+        with monkeypatch.context() as server:
+            server.setattr(source, "backend", backend)
+            for name in ("execute", "kept"):  # nothing is asked before
+                server.setattr(source, name, None)
+            served = keep_first(rows, 1, within=["person"], order=order, source=source)
+        assert not served.held
         assert source.execute(served.table).num_rows == 2
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from math import floor
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from undertow.errors import PlanError
 from undertow.release.coding import bin_number, code
@@ -84,3 +87,30 @@ def test_decimals_of_many_places_have_codes_in_any_range(scale, high):
     assert middle == (value.most + 1) // 2
     assert abs(top - (value.high + reach) / value.step) <= 1
     assert abs(low - (value.high - reach) / value.step) <= 1
+
+
+def stated(x, value):
+    """The code as the formula says it."""
+    inside = min(max(Fraction(x), value.low), value.high)
+    return floor((inside - value.low) / value.step + Fraction(1, 2))
+
+
+@given(
+    whole=st.sampled_from([0, 1, -1, 7, 2**40, -(2**62), 2**63 - 1]),
+    low=st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(-1, 10**12)]),
+    width=st.integers(-30, 15),
+    digits=st.integers(1, 9),
+    added=st.booleans(),
+)
+@example(whole=0, low=Fraction(0), width=-12, digits=1, added=True)
+@example(whole=7, low=Fraction(-1, 10**12), width=-11, digits=9, added=False)
+def test_whole_numbers_have_their_codes_in_any_range(whole, low, width, digits, added):
+    low += whole
+    high = low + digits * Fraction(10) ** width
+    value = value_lattice("x", low=low, high=high, added=added)
+    near = (0, whole - 1, whole, whole + 1, -(2**63), 2**63 - 1)
+    numbers = [n for n in near if -(2**63) <= n < 2**63]
+    with open_source(pa.table({"x": pa.array([*numbers, None], pa.int64())})) as source:
+        found = source.execute(source.table.select(c=code(source.table.x, value)))
+    codes = found["c"].to_pylist()
+    assert codes == [*(stated(n, value) for n in numbers), None]

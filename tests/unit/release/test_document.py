@@ -351,7 +351,8 @@ SENTENCES: list[tuple[dict[str, Any], str]] = [
             f"source__{k}": v
             for k, v in (HOURLY | {"per": {"window": "1s"}, "horizon": "3650d"}).items()
         },
-        "source.horizon must be at most 10000000 windows, got more.",
+        "source.horizon must be at most 1000000 windows, got more; use longer windows, "
+        "or a shorter horizon.",
     ),
     (
         {"source__per": "event"},

@@ -41,6 +41,26 @@ def test_no_cell_starts_a_formula(text):
     assert not cell.lstrip('"').startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
+UNSEEN = " \t\r\n\x00\x1f\x85\xa0\xad\u2003\u200b\u2028\u2060\u3000\ufeff"
+SIGNS = "=+-@＝＋－＠﹦﹢﹣﹫⁼⁺⁻₌₊₋−﬩⩵"
+
+
+@given(st.text(UNSEEN, max_size=4), st.sampled_from(SIGNS), st.text(max_size=5))
+def test_signs_of_any_width_behind_what_cannot_be_seen_start_no_formula(
+    blank, sign, rest
+):
+    text = blank + sign + rest
+    content = table_bytes([text], [[text]], kind="csv").decode()
+    assert [cells[0][:2] for cells in read_csv(content.encode())] == ["'" + text[0]] * 2
+
+
+@pytest.mark.parametrize(
+    "text", ["a=b", "north - south", "1+1", "'=1", "köln", " x", ""]
+)
+def test_other_text_stays_as_it_is(text):
+    assert read_csv(table_bytes(["x", "y"], [[text, 1]], kind="csv"))[1][0] == text
+
+
 def test_negative_numbers_stay_numbers():
     assert read_csv(table_bytes(["n"], [[-3]], kind="csv"))[1] == ["-3"]
 

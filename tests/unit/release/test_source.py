@@ -305,3 +305,12 @@ def test_a_source_shows_no_data_and_closes_twice():
     assert repr(source) == "Source on DuckDB with 1 columns"
     source.close()
     source.close()
+
+
+@pytest.mark.parametrize("target", ["nowhere", "a.csv", "b.csv"])
+def test_a_link_that_leads_nowhere_is_no_table(tmp_path, target):
+    (tmp_path / "a.csv").symlink_to(tmp_path / target)
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    for name in ("a.csv", "b.csv"):
+        with pytest.raises(PlanError, match=r"must name a file, got .*, a link to n"):
+            open_source(name, folder=tmp_path)

@@ -132,7 +132,10 @@ def test_another_table_is_no_trace(tmp_path):
     load(path).run()
     shutil.copy(tmp_path / "visits.csv", tmp_path / "more.csv")
     write_visits(tmp_path, source={"table": "more.csv"})
-    assert not load(path).run().repeated
+    with pytest.raises(BudgetError, match="name another one with --output"):
+        load(path).run()
+    assert not (tmp_path / "more.ledger").exists()
+    assert not load(path).run(output=tmp_path / "more").repeated
     assert (tmp_path / "more.ledger").exists()
 
 
@@ -381,12 +384,67 @@ def test_the_runs_of_one_release_do_not_mix_with_those_of_another(tmp_path):
     assert not load(first).run(as_of="2026-01-01T02:00").repeated
 
 
-def test_a_release_that_was_edited_keeps_its_folder(tmp_path):
+CHANGES = {
+    "another budget": {"promise": {"granularity": "user", "epsilon": "2"}},
+    "another bound": {"bounds": {"rows_per_unit": 1}},
+    "other keys": {"query": {"keys": {"zone": ["A"]}}},
+    "another name": {"query": {"name": "stays"}},
+    "another condition": {"query": {"where": "zone != 'C'"}},
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_release_whose_file_was_changed_needs_another_folder(tmp_path, name):
     path = write_visits(tmp_path)
-    load(path).run(ledger=(made := shared(tmp_path)))
-    write_visits(tmp_path, query={"keys": {"zone": ["A"]}})
-    assert not load(path).run(ledger=made).repeated
-    made.close()
+    with shared(tmp_path) as ledger:
+        load(path).run(ledger=ledger)
+        folder = tmp_path / "release"
+        before = {p.name: p.read_bytes() for p in folder.iterdir()}
+        write_visits(tmp_path, **CHANGES[name])
+        done = run(path, "--ledger", ledger.name)
+        assert done.exit_code == 3
+        assert len(done.stderr.splitlines()) == 1
+        assert "which holds 'visits' as its file was before it was chang" in done.stderr
+        assert "--output" in done.stderr
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+        assert ledger.remaining(User()) == Pure(2)
+        # Elsewhere it is a release like others, and the folder is there for the first.
+        words = ("--ledger", ledger.name, "--output", tmp_path / "other")
+        assert run(path, *words).exit_code == 0
+        write_visits(tmp_path)
+        assert load(path).run(ledger=ledger).repeated
+
+
+def test_a_file_that_says_the_same_in_other_words_keeps_its_folder(tmp_path):
+    path = write_visits(tmp_path)
+    load(path).run()
+    write_visits(
+        tmp_path,
+        promise={"epsilon": "1.00", "confidence": "0.95"},
+        output={"format": "parquet"},
+    )
+    assert load(path).run().repeated
+
+
+def test_the_runs_of_a_release_whose_file_was_changed_need_another_folder(tmp_path):
+    load(hourly(tmp_path)).run(as_of="2026-01-01T01:00")
+    changed = hourly(tmp_path, query={"keys": {"zone": ["A"]}})
+    with pytest.raises(BudgetError, match="run-000001, which holds 'hourly' as its"):
+        load(changed).run(as_of="2026-01-01T02:00")
+
+
+def test_a_folder_holds_the_tables_of_its_manifest_alone(tmp_path):
+    path, folder = write_visits(tmp_path), tmp_path / "release"
+    load(path).run()
+    (folder / "notes.txt").write_text("mine")
+    write_visits(tmp_path, output={"format": "parquet"})
+    load(path).run()
+    named = {"01-visits.parquet", "manifest.json", "notes.txt"}
+    assert {p.name for p in folder.iterdir()} == named
+    (folder / "01-visits.parquet").write_bytes(b"edited")
+    write_visits(tmp_path)
+    load(path).run()
+    assert {p.name for p in folder.iterdir()} == {*named, "01-visits.csv"}
 
 
 def test_a_manifest_of_something_else_is_not_overwritten(tmp_path):
@@ -401,8 +459,9 @@ def test_a_manifest_of_something_else_is_not_overwritten(tmp_path):
 
 
 def test_an_absent_folder_is_free(tmp_path):
-    require_own_folder(tmp_path / "new", "visits")
-    require_own_folder(tmp_path / "new" / "run-000001", "visits")
+    asked = load(write_visits(tmp_path)).document
+    require_own_folder(tmp_path / "new", "visits", asked)
+    require_own_folder(tmp_path / "new" / "run-000001", "visits", asked)
 
 
 # Two runs at once.

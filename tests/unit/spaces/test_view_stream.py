@@ -1,8 +1,11 @@
 """Views of streams."""
 
 import pickle
+from time import process_time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from undertow.errors import MismatchError
 from undertow.spaces.domain import Graph, Stream
@@ -129,3 +132,20 @@ def test_stream_views_refuse_other_domains(view):
 def test_every_view_has_a_name_hashes_and_survives_pickling(view, name):
     assert view.name == name
     assert len({view, pickle.loads(pickle.dumps(view))}) == 1
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 12))
+def test_a_window_asks_for_the_times_that_it_names(start, length, times):
+    stream, inside = Stream(2, times), start + length <= times
+    for view in (Window(start, length), Times(range(start, start + length))):
+        if inside:
+            view.require_domain(stream)
+        else:
+            with pytest.raises(ValueError, match=f"numbered from 0 to {times - 1}"):
+                view.require_domain(stream)
+
+
+def test_the_times_of_a_long_window_are_not_counted_one_by_one():
+    started = process_time()
+    Window(1, 10**15).require_domain(Stream(1, 10**15 + 1))
+    assert process_time() - started < 1
