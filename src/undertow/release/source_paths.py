@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from undertow.errors import PlanError
 
-__all__ = ["folder_columns", "listed_files", "stamp_of"]
+__all__ = [
+    "engine_paths",
+    "folder_columns",
+    "folders_of",
+    "listed_files",
+    "stamp_of",
+]
 
 _MOST_FILES = 100_000
 _MARKS = "*?["
+_MARK = re.compile(r"[*?[]")
 _COLUMN = re.compile(r"([^=?]+)=[^=]*")
 
 
@@ -42,9 +50,10 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     elif path.exists():
         found = [path]
     elif any(mark in text for mark in _MARKS):
-        anchor = Path(path.anchor)
-        pattern = str(path.relative_to(anchor)) if path.is_absolute() else text
-        found = sorted(p for p in anchor.glob(pattern) if p.is_file())
+        # What stands above the pattern is no pattern, whatever its name.
+        start = Path(Path(text).anchor) if Path(text).is_absolute() else root
+        pattern = str(Path(text).relative_to(Path(text).anchor))
+        found = sorted(p for p in start.glob(pattern) if p.is_file())
     else:
         raise PlanError(f"table must name a file, got {text!r}, which does not exist.")
     if not found:
@@ -67,6 +76,33 @@ def _require_once(files: Iterable[Path]) -> None:
                 f"table must name each file once, got {file.name}, which is another "
                 f"name of {first.name}; remove the link, or name the files one by one."
             )
+
+
+def engine_paths(connection: Any, files: Sequence[Path]) -> list[str]:
+    """Return the patterns by which DuckDB reads each of some files, and no other.
+
+    It takes the name of a file for a pattern: ``a[1].csv`` would be read as ``a1.csv``.
+
+    Parameters
+    ----------
+    connection : Ibis backend
+        DuckDB.
+    files : sequence of Path
+        Each of them once.
+
+    Raises
+    ------
+    PlanError
+        If DuckDB finds other files by them, or one of them twice.
+    """
+    patterns = [_MARK.sub(r"[\g<0>]", str(file)) for file in files]
+    found = connection.con.execute("SELECT file FROM glob(?)", [patterns]).fetchall()
+    if sorted(row[0] for row in found) != sorted(map(str, files)):
+        raise PlanError(
+            "table must name files that DuckDB can tell apart, got names that it takes "
+            "for others; rename the files, without *, ? and [."
+        )
+    return patterns
 
 
 def folder_columns(files: Sequence[Path], text: str, root: Path) -> tuple[str, ...]:
@@ -105,6 +141,11 @@ def _stated(file: Path, base: Path) -> tuple[str, ...]:
     parts = file.relative_to(base).parts if file.is_relative_to(base) else file.parts
     found = (_COLUMN.fullmatch(part) for part in parts[:-1])
     return tuple(match[1] for match in found if match is not None)
+
+
+def folders_of(file: Path) -> list[str]:
+    """Return the folders above a file that DuckDB takes for columns, from the top."""
+    return [part for part in file.parts[:-1] if _COLUMN.fullmatch(part)]
 
 
 def stamp_of(files: Sequence[Path]) -> list[tuple[int, ...] | None]:
