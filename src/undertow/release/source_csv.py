@@ -82,8 +82,7 @@ def open_csv(
     read = []
     for place, file in enumerate(files):
         try:
-            copy = folder / f"rows-{place}.csv"
-            read.append(readable(file, copy, columns=len(names)))
+            read.append(readable(file, folder / f"rows-{place}.csv"))
         except OSError as fault:
             raise EngineError(
                 f"{file.name} must be readable, and the temporary folder have room for "

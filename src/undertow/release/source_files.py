@@ -190,9 +190,7 @@ def open_file(
         )
     if kind in ("csv", "parquet"):
         stated = folder_columns(files, path, root) if kind == "parquet" else ()
-        return _open_plain(
-            files, kind, types=types or {}, stated=stated, limits=limits
-        )
+        return _open_plain(files, kind, types=types or {}, stated=stated, limits=limits)
     if len(files) > 1:
         raise PlanError(f"table must be one {kind} file, got several.")
     if kind == "sqlite" or _is_sqlite(files[0]):

@@ -1,8 +1,9 @@
 """Rows of CSV text, each read by itself: none decides how another one is read.
 
-A row ends at a line feed, a carriage return or both, outside of quotes. A cell may be
-in quotes from its first character to its last, quotes inside of it doubled; elsewhere a
-quote is a character like others. What an engine would stop at is missing instead:
+A row ends at a line feed outside of quotes, with or without a carriage return before
+it; in a file whose first line ends with a carriage return alone, at each of those. A
+cell may be in quotes from its first character to its last, quotes inside of it doubled;
+elsewhere a quote is a character like others. What an engine would stop at is missing:
 
 * all cells of a row that has more or fewer than the first line, or over 2^20 bytes;
 * a cell that is not UTF-8;
@@ -16,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,12 +35,46 @@ _CHUNK = 2**22
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _MARK = b"\xef\xbb\xbf"
 _LINE, _RETURN, _QUOTE, _COMMA = b'\n\r",'
-_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"(?=[,\r\n]|\Z)|(?!")[^,\r\n]*+)'
-_ROW = re.compile(rb"%b(?:,%b)*+(?=[\r\n]|\Z)" % (_CELL, _CELL))
-_CELLS = re.compile(rb",(%b)" % _CELL)
-_OPEN = re.compile(rb'(?:%b,)*+"[^"]*+(?:""[^"]*+)*+\Z' % _CELL)
-_LINE_END = re.compile(rb"[\r\n]")
-_CELL_END = re.compile(rb"[,\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How rows are written: how many cells, and what a row ends with."""
+
+    columns: int
+    end: bytes
+
+    @property
+    def missing(self) -> bytes:
+        """A row whose cells are all missing."""
+        return b"," * (self.columns - 1) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """Patterns of rows that end with a character, or with one after another."""
+
+    row: re.Pattern[bytes]
+    cells: re.Pattern[bytes]
+    open: re.Pattern[bytes]
+
+    @classmethod
+    def of(cls, stop: bytes, end: bytes) -> Self:
+        """Return the patterns: a bare cell goes up to `stop`, a row ends with `end`."""
+        closed = rb'"[^"]*+(?:""[^"]*+)*+"(?=,|%b)' % end
+        cell = rb'(?:%b|(?!")[^,%b]*+)' % (closed, stop)
+        return cls(
+            re.compile(rb"%b(?:,%b)*+(?=%b)" % (cell, cell, end)),
+            re.compile(rb",(%b)" % cell),
+            re.compile(rb'(?:%b,)*+"[^"]*+(?:""[^"]*+)*+\Z' % cell),
+        )
+
+
+_FIRST = _Grammar.of(rb"\r\n", rb"[\r\n]|\Z")
+_GRAMMARS = {
+    b"\n": _Grammar.of(rb"\n", rb"\r?(?:\n|\Z)"),
+    b"\r": _Grammar.of(rb"\r", rb"\r|\Z"),
+}
 
 
 def first_row(path: Path) -> list[str]:
@@ -49,31 +85,38 @@ def first_row(path: Path) -> list[str]:
     PlanError
         If it is empty or no row; it may be data and is not repeated.
     """
+    return _first(path)[0]
+
+
+def _first(path: Path) -> tuple[list[str], bytes]:
+    """Return the cells of the first line, and what rows end with."""
     data = b""
     for chunk in _chunks(path, 0):
         data += chunk
-        if len(data) > LONGEST_ROW:
+        if len(data) > LONGEST_ROW + len(_MARK) + 2:
             break
     data = data.removeprefix(_MARK)
-    if _LINE_END.match(data):
+    if data[:1] in (b"\r", b"\n"):
         # It would be taken for the names, and the names below it for a row.
         raise PlanError(
             f"the first line of {path.name} must name its columns, got an empty one; "
             "remove the lines above the names."
         )
-    match = _ROW.match(data)
+    match = _FIRST.row.match(data)
     if not data or match is None or match.end() > LONGEST_ROW:
         raise _no_names(path)
     try:
-        return [_unquoted(cell) for cell in _CELLS.findall(b"," + match[0])]
+        cells = [_unquoted(cell) for cell in _FIRST.cells.findall(b"," + match[0])]
     except UnicodeDecodeError:
         raise _no_names(path) from None
+    ending = data[match.end() : match.end() + 2]
+    return cells, b"\r" if ending[:1] == b"\r" and ending != b"\r\n" else b"\n"
 
 
 def _no_names(path: Path) -> PlanError:
     return PlanError(
-        f"the first line of {path.name} must name its columns, in UTF-8 and with commas "
-        "between them, got one that does not; check that it is a CSV file."
+        f"the first line of {path.name} must name its columns, in UTF-8 and with "
+        "commas between them, got one that does not; check the file."
     )
 
 
@@ -82,7 +125,7 @@ def _unquoted(cell: bytes) -> str:
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
-def readable(path: Path, copy: Path, *, columns: int) -> Path:
+def readable(path: Path, copy: Path) -> Path:
     """Return a file of the same rows at which no engine stops.
 
     Parameters
@@ -90,25 +133,31 @@ def readable(path: Path, copy: Path, *, columns: int) -> Path:
     path : Path
         A CSV file, perhaps compressed.
     copy : Path
-        Where a copy goes if it needs one: of rows alone, one kind of line ending.
-    columns : int
-        How many cells a row has.
+        Where a copy goes if it needs one.
 
     Returns
     -------
     Path
         `path` itself where the copy would have the same rows.
+
+    Raises
+    ------
+    PlanError
+        If the first line names no columns, or the file cannot be unpacked.
     """
-    endings = set()
-    for ending, _ in _pieces(path, columns):
+    names, end = _first(path)
+    form, endings = _Form(len(names), end), set()
+    for ending, _ in _pieces(path, form):
         endings.add(ending)
         if ending is None or len(endings) > 1:
             break
     else:
         return path
     with copy.open("xb") as file:
-        for _, rows in _pieces(path, columns):
-            file.write(rows)
+        for ending, rows in _pieces(path, form):
+            # DuckDB takes the ending of the first line for that of all.
+            plain = rows.replace(b"\r\n", b"\n") if ending == b"\r\n" else rows
+            file.write(plain)
     return copy
 
 
@@ -134,33 +183,27 @@ def _chunks(path: Path, offset: int) -> Iterator[bytes]:
         ) from None
 
 
-def _pieces(path: Path, columns: int) -> Iterator[tuple[bytes | None, bytes]]:
+def _pieces(path: Path, form: _Form) -> Iterator[tuple[bytes | None, bytes]]:
     """Yield whole rows as they are to be read, and how each of them ended.
 
     None stands for rows that were not written so.
     """
-    offset, data = 0, b""
-    stream = _chunks(path, 0)
+    offset, data = _start(path), b""
+    stream = _chunks(path, offset)
     while True:
         chunk = next(stream, b"")
-        if not offset and not data:
-            offset = len(_MARK) if chunk.startswith(_MARK) else 0
-            chunk = chunk[offset:]
         data, ended = data + chunk, not chunk
-        if ended and not data:
-            return
-        end, ending = _plain_rows(data, columns, ended=ended)
+        end, ending = _plain_rows(data, form, ended=ended)
         if ending is not None:
             yield ending, data[:end]
-        else:
-            rows, end = _rows(data, columns, ended=ended)
+        elif data:
+            rows, end = _rows(data, form, ended=ended)
             if rows:
                 yield None, b"".join(rows)
             # All but a last character, which may be of what follows, is of one row.
             if not end and not ended and len(data) > LONGEST_ROW + 1:
-                end = _skipped(path, offset)
-                yield None, b"," * (columns - 1) + b"\n"
-                offset, data = offset + end, b""
+                yield None, form.missing
+                offset, data = offset + _skipped(path, offset, form), b""
                 stream = _chunks(path, offset)
                 continue
         offset, data = offset + end, data[end:]
@@ -168,14 +211,24 @@ def _pieces(path: Path, columns: int) -> Iterator[tuple[bytes | None, bytes]]:
             return
 
 
-def _plain_rows(
-    data: bytes, columns: int, *, ended: bool
-) -> tuple[int, bytes | None]:
+def _start(path: Path) -> int:
+    """Return the place of the first row: after the mark of the encoding, if any."""
+    head = b""
+    for chunk in _chunks(path, 0):
+        head += chunk
+        if len(head) >= len(_MARK):
+            break
+    return len(_MARK) if head.startswith(_MARK) else 0
+
+
+def _plain_rows(data: bytes, form: _Form, *, ended: bool) -> tuple[int, bytes | None]:
     """Return where the last whole row ends, and the line ending of all rows.
 
     None if any of them is not to be read as it is written.
     """
-    bytes_ = np.frombuffer(data, np.uint8)
+    if form.end != b"\n":
+        return 0, None
+    columns, bytes_ = form.columns, np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(bytes_ == _QUOTE)
     lines = np.flatnonzero(bytes_ == _LINE)
     ends = _outside(lines, quotes)
@@ -231,33 +284,36 @@ def _closed(text: bytes, quotes: Any) -> bool:
     return bool(opens.all() and (closes | (after == _RETURN)).all())
 
 
-def _rows(data: bytes, columns: int, *, ended: bool) -> tuple[list[bytes], int]:
+def _rows(data: bytes, form: _Form, *, ended: bool) -> tuple[list[bytes], int]:
     """Return rows one by one as they are to be read, and where they end."""
-    rows, at = list[bytes](), 0
+    rows, at, grammar = list[bytes](), 0, _GRAMMARS[form.end]
     while at < len(data):
-        match = _ROW.match(data, at)
+        match = grammar.row.match(data, at)
         if match is not None:
             end, row = match.end(), match[0]
-        elif not ended and _OPEN.match(data, at):
+        elif not ended and grammar.open.match(data, at):
             break
         else:
-            line = _LINE_END.search(data, at)
-            end, row = len(data) if line is None else line.start(), None
+            line = data.find(form.end, at)
+            end, row = len(data) if line < 0 else line, None
         if not ended and data[end:] in (b"", b"\r"):
             break  # what follows may belong to it
-        rows.append(_as_read(row, columns))
-        at = end + (2 if data.startswith(b"\r\n", end) else 1)
+        rows.append(_as_read(row, form))
+        at = end + (2 if data.startswith(b"\r\n", end) and form.end == b"\n" else 1)
     return rows, min(at, len(data))
 
 
-def _as_read(row: bytes | None, columns: int) -> bytes:
+def _as_read(row: bytes | None, form: _Form) -> bytes:
     """Return a row as it is to be read; None stands for a line that is none."""
+    if row is not None and form.end == b"\n":
+        row = row.removesuffix(b"\r")
     if row == b"":
-        return b"\n" if columns == 1 else b""
-    short = row is not None and len(row) <= LONGEST_ROW
-    cells = _CELLS.findall(b"," + row) if short and row is not None else []
-    if len(cells) != columns:
-        cells = [b""] * columns
+        return b"\n" if form.columns == 1 else b""
+    if row is None or len(row) > LONGEST_ROW:
+        return form.missing
+    cells = _GRAMMARS[form.end].cells.findall(b"," + row)
+    if len(cells) != form.columns:
+        return form.missing
     return b",".join(map(_cell_as_read, cells)) + b"\n"
 
 
@@ -266,47 +322,49 @@ def _cell_as_read(cell: bytes) -> bytes:
         cell.decode()
     except UnicodeDecodeError:
         return b""
-    if b'"' in cell and not cell.startswith(b'"'):
+    bare = not cell.startswith(b'"')
+    if bare and any(mark in cell for mark in (b'"', b"\r", b"\n")):
         return b'"' + cell.replace(b'"', b'""') + b'"'
     return cell
 
 
-def _skipped(path: Path, offset: int) -> int:
+def _skipped(path: Path, offset: int, form: _Form) -> int:
     """Return how many bytes a row takes that is too long to be read.
 
     Those of its first line, if one of its cells is not closed.
     """
-    size = _row_size(_chunks(path, offset))
+    size = _row_size(_chunks(path, offset), form.end[0])
     if size is None:
-        size = _row_size(_chunks(path, offset), quoted=False)
+        size = _row_size(_chunks(path, offset), form.end[0], quoted=False)
     return size or 0
 
 
-def _row_size(chunks: Iterator[bytes], *, quoted: bool = True) -> int | None:
+def _row_size(chunks: Iterator[bytes], end: int, *, quoted: bool = True) -> int | None:
     """Return the bytes of a row and its ending; None if a cell of it is not closed."""
     state, size = "start", 0
+    cell_end = re.compile(b"[,%c]" % end if quoted else b"%c" % end)
     for chunk in chunks:
         at = 0
         while at < len(chunk):
             byte = chunk[at]
-            if state == "returned":
-                return size + at + (byte == _LINE)
             if state == "inside":
                 found = chunk.find(b'"', at)
                 at = len(chunk) if found < 0 else found + 1
                 state = "inside" if found < 0 else "closed"
-            elif state == "start" and quoted and byte == _QUOTE:
-                at, state = at + 1, "inside"
-            elif state == "closed" and byte == _QUOTE:
-                at, state = at + 1, "inside"
-            elif byte == _LINE:
+            elif byte == end:
                 return size + at + 1
-            elif byte in (_COMMA, _RETURN):
-                at, state = at + 1, "start" if byte == _COMMA else "returned"
-            elif state == "closed":
+            elif state == "returned":
                 return None
+            elif state in ("start", "closed") and byte == _QUOTE and quoted:
+                at, state = at + 1, "inside"
+            elif byte == _COMMA and quoted:
+                at, state = at + 1, "start"
+            elif state == "closed":
+                if byte != _RETURN:
+                    return None
+                at, state = at + 1, "returned"
             else:
-                stop = _CELL_END.search(chunk, at)
-                at, state = len(chunk) if stop is None else stop.start(), "plain"
+                stop = cell_end.search(chunk, at)
+                at, state = len(chunk) if stop is None else stop.start(), "bare"
         size += len(chunk)
     return None if state == "inside" else size

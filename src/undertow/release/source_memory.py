@@ -189,7 +189,7 @@ def _from_pandas(table: Any, types: Mapping[str, str]) -> tuple[Any, dict[str, s
 def _is_object(dtype: Any) -> bool:
     """Tell whether a column of this type may hold cells of any type."""
     categories = getattr(dtype, "categories", None)
-    return bool(dtype == object or getattr(categories, "dtype", None) == object)
+    return "object" in (str(dtype), str(getattr(categories, "dtype", "")))
 
 
 def _is_read(dtype: Any) -> bool:
@@ -249,7 +249,9 @@ def _real(cell: Any) -> float | None:
 
 def _text(cell: Any) -> str | None:
     try:
-        return str(cell) if isinstance(cell, str) and cell.encode() is not None else None
+        return (
+            str(cell) if isinstance(cell, str) and cell.encode() is not None else None
+        )
     except UnicodeEncodeError:  # half of a surrogate pair
         return None
 

@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from undertow.errors import EngineError, PlanError
-from undertow.release import aggregate as module
+from undertow.errors import PlanError
 from undertow.release.coding import decimal_places
 from undertow.release.engine import run_jobs
 from undertow.release.engine_sql import _mark

@@ -216,7 +216,8 @@ def test_a_type_that_cannot_be_stated_is_refused(table, types):
 def test_a_table_of_ibis_whose_types_are_those_of_its_cells_is_refused():
     with pytest.raises(PlanError, match="must have columns of types of their own"):
         open_source(ibis.memtable(objects(1, 2)))
-    assert counted(ibis.memtable(pd.DataFrame({"x": [1, 2]}))) == 2
+    whole = pd.DataFrame({"x": [1, 2]})
+    assert counted(ibis.memtable(whole, schema={"x": "int64"})) == 2
 
 
 def test_a_release_states_the_types_of_a_table_in_memory(tmp_path):
