@@ -14,7 +14,7 @@ from typing import Any
 from undertow.errors import EngineError, PlanError
 from undertow.release.source_lines import first_row, readable
 from undertow.release.source_names import require_apart
-from undertow.release.source_paths import engine_paths
+from undertow.release.source_paths import engine_paths, plain_name
 
 __all__ = ["open_csv"]
 
@@ -82,7 +82,8 @@ def open_csv(
     read = []
     for place, file in enumerate(files):
         try:
-            read.append(readable(file, folder / f"rows-{place}.csv"))
+            plain = readable(file, folder / f"rows-{place}.csv")
+            read.append(plain_name(plain, folder, place))
         except OSError as fault:
             raise EngineError(
                 f"{file.name} must be readable, and the temporary folder have room for "

@@ -30,6 +30,7 @@ from undertow.release.source_paths import (
     engine_paths,
     folder_columns,
     listed_files,
+    plain_name,
     stamp_of,
 )
 from undertow.release.source_stored import is_stored
@@ -243,7 +244,8 @@ def _open_plain(
         if kind == "csv":
             table, read = open_csv(connection, files, types=types, folder=folder)
         else:
-            table, read = open_parquet(connection, files, stated=stated), files
+            read = [plain_name(f, folder, at) for at, f in enumerate(files)]
+            table = open_parquet(connection, read, stated=stated)
         lock_duckdb(connection, read)
     except UndertowError:
         closing()

@@ -14,6 +14,7 @@ __all__ = [
     "folder_columns",
     "folders_of",
     "listed_files",
+    "plain_name",
     "stamp_of",
 ]
 
@@ -50,9 +51,7 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     elif path.exists():
         found = [path]
     elif any(mark in text for mark in _MARKS):
-        # What stands above the pattern is no pattern, whatever its name.
-        start = Path(Path(text).anchor) if Path(text).is_absolute() else root
-        pattern = str(Path(text).relative_to(Path(text).anchor))
+        start, pattern = _pattern(path)
         found = sorted(p for p in start.glob(pattern) if p.is_file())
     else:
         raise PlanError(f"table must name a file, got {text!r}, which does not exist.")
@@ -66,6 +65,17 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     return [p.resolve() for p in found]
 
 
+def _pattern(path: Path) -> tuple[Path, str]:
+    """Split a pattern from the folder it starts in.
+
+    A folder that is there is meant by its name, even if that could be a pattern.
+    """
+    start = path
+    while not start.exists():
+        start = start.parent
+    return start, str(path.relative_to(start))
+
+
 def _require_once(files: Iterable[Path]) -> None:
     seen: dict[tuple[int, int], Path] = {}
     for file in files:
@@ -76,6 +86,26 @@ def _require_once(files: Iterable[Path]) -> None:
                 f"table must name each file once, got {file.name}, which is another "
                 f"name of {first.name}; remove the link, or name the files one by one."
             )
+
+
+def plain_name(file: Path, folder: Path, place: int) -> Path:
+    r"""Return a file by a name without a backslash, which DuckDB takes for a slash.
+
+    Parameters
+    ----------
+    file : Path
+        The file.
+    folder : Path
+        A private folder, for a link where the name has one.
+    place : int
+        Which of the files it is.
+    """
+    if "\\" not in str(file):
+        return file
+    link = folder.joinpath(f"file-{place}", *folders_of(file), f"rows{file.suffix}")
+    link.parent.mkdir(parents=True)
+    link.symlink_to(file)
+    return link
 
 
 def engine_paths(connection: Any, files: Sequence[Path]) -> list[str]:
@@ -100,7 +130,7 @@ def engine_paths(connection: Any, files: Sequence[Path]) -> list[str]:
     if sorted(row[0] for row in found) != sorted(map(str, files)):
         raise PlanError(
             "table must name files that DuckDB can tell apart, got names that it takes "
-            "for others; rename the files, without *, ? and [."
+            r"for others; rename the files and their folders, without *, ?, [ and \."
         )
     return patterns
 
