@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.errors import EngineError, PlanError
+from undertow.errors import PlanError
 from undertow.release._extras import load
 from undertow.release.bounding import keep_first
 from undertow.release.coding import bin_number, code
@@ -21,12 +21,9 @@ from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source, guarded
 
-__all__ = ["MOST_DISCOVERED", "Rows", "aggregate"]
+__all__ = ["Rows", "aggregate"]
 
 ibis = load("ibis")
-
-MOST_DISCOVERED = 10**7
-"""The most groups that are taken out of the engine for discovery."""
 
 _BIN, _CODE, _UNIT, _WINDOW, _USED = "bin", "code", "unit", "window", "used"
 _INT64 = 2**63
@@ -96,17 +93,15 @@ def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
     PlanError
         If a column's type does not fit what is asked of it.
     EngineError
-        If far too many groups were found for discovery.
+        If the engine fails.
+
+    Notes
+    -----
+    However many groups there are to be discovered, all are taken: a limit would tell
+    their true number to whoever sees it refused.
     """
     totals = _totals(rows, job, _cells(rows, job, where))
-    if job.grid is None:
-        totals = totals.limit(MOST_DISCOVERED + 1)
     found = rows.source.execute(totals)
-    if job.grid is None and found.num_rows > MOST_DISCOVERED:
-        raise EngineError(
-            f"the groups of query {job.name!r} must number at most {MOST_DISCOVERED} "
-            "to be discovered, got more; group by a coarser column."
-        )
     with guarded(rows.backend):
         plain = found.to_pydict()
         kinds = [arrow_word(found.schema.field(f"key{i}").type) for i in _places(job)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from undertow.errors import PlanError
+from undertow.errors import EngineError, PlanError
 from undertow.release._extras import load
 from undertow.release.aggregate import Rows, aggregate
 from undertow.release.bounding import keep_first, window_start
@@ -108,9 +108,15 @@ def run_jobs(
         raise ValueError(f"key must have at least 16 bytes, got {len(key)}.")
     bounding = Bounding(None, None) if bounding is None else bounding
     run = _Run(source, tuple(jobs), dict(columns or {}), bounding, slice, key)
-    with source.reading():
-        rows = run.rows()
-        return [aggregate(rows, job, where=run.where(rows, job)) for job in jobs]
+    try:
+        return run.answers()
+    except EngineError as fault:
+        failed = fault
+    # A row of a file may have stopped the engine; without what did it, none can.
+    again = source.without_faults()
+    if again is None:
+        raise failed from None
+    return replace(run, source=again).answers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,14 @@ class _Run:
     bounding: Bounding
     slice: Slice | None
     key: bytes
+
+    def answers(self) -> list[Aggregates]:
+        """Return the aggregates of all jobs over the same bounded rows."""
+        with self.source.reading():
+            rows = self.rows()
+            return [
+                aggregate(rows, job, where=self.where(rows, job)) for job in self.jobs
+            ]
 
     def rows(self) -> Rows:
         """Return the bounded rows with the columns that the jobs read."""
@@ -244,12 +258,20 @@ class _Run:
             )
         if name not in available:
             place = self._place(name)
-            near = nearest(name, available) or _elsewhere(
+            # The names of the table may be a row of it, and are not repeated.
+            near = nearest(name, self._stated() - {name}) or _elsewhere(
                 name, len(available), text=place.startswith("query")
             )
             raise PlanError(
                 f"columns must be of the table, got {name[:60]!r} in {place}{near}."
             )
+        if name in self.source.unread:
+            raise PlanError(self.source.unread[name])
+
+    def _stated(self) -> set[str]:
+        """Return the names that the release file itself states, and that are there."""
+        used = self._used() & set(self.source.columns)
+        return used | set(self.derived)
 
     def _place(self, name: str) -> str:
         """Return where a release file names a column."""

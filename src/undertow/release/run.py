@@ -237,7 +237,7 @@ def _open(plan: ReleasePlan, table: Any) -> Source:
         got = "neither" if table is None else "both"
         raise PlanError(f"one of source.table and table must be given, got {got}.")
     if table is not None:
-        return open_source(table)
+        return open_source(table, types=document.source.types)
     return open_source(document.source, folder=document.path(""))
 
 

@@ -17,11 +17,12 @@ from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of
 from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
-from undertow.release.source_stored import is_stored
+from undertow.release.source_stored import is_guessed, is_stored
 
 __all__ = ["Source", "SourceSpec", "guarded", "open_source", "texts_as_written"]
 
 _NAMES = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "pyspark": "Spark"}
+_STATED = ("bool", "date", "float", "int", "text", "timestamp")
 _TEXTS = ("spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
 
 
@@ -65,6 +66,14 @@ class Source:
         or an expression may give others to each.
     collated : bool
         Whether text may compare as equal without being the same.
+    unread : mapping of str to str
+        For columns whose type nothing states, the sentence that refuses their use.
+    opened : object, optional
+        What `stamp` returned before the table was opened; by default what it returns
+        now.
+    opening_copy : callable, optional
+        Opens a copy of the rows without what the engine stops at, for files that it
+        may stop at; returns None if there cannot be one.
 
     Notes
     -----
@@ -77,7 +86,15 @@ class Source:
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
     stored: bool = field(default=True, repr=False)
     collated: bool = field(default=False, repr=False)
+    unread: Mapping[str, str] = field(default_factory=dict, repr=False)
+    opened: Any = field(default=None, repr=False)
+    opening_copy: Callable[[], Source | None] | None = field(default=None, repr=False)
+    _copy: Source | None = field(default=None, repr=False)
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.opened is None:
+            self.opened = self.stamp()
 
     def __repr__(self) -> str:
         return f"Source on {_NAMES[self.backend]} with {len(self.columns)} columns"
@@ -101,6 +118,9 @@ class Source:
     def close(self) -> None:
         """End connections, and remove what was spilled to disk."""
         self._held.clear()
+        copy, self._copy, self.opening_copy = self._copy, None, None
+        if copy is not None:
+            copy.close()
         closing, self.closing = self.closing, lambda: None
         closing()
 
@@ -133,6 +153,17 @@ class Source:
             self._held.append(lambda: engine.raw_sql(f"DROP TABLE temp.main.{name}"))
             return held
 
+    def without_faults(self) -> Source | None:
+        """Return a copy of the rows at which the engine does not stop.
+
+        None where there is none: only files are copied, and only as they were opened.
+        """
+        if self._copy is None and self.opening_copy is not None:
+            opening, self.opening_copy = self.opening_copy, None
+            if self.stamp() == self.opened:
+                self._copy = opening()
+        return self._copy
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Give up what was kept for the queries inside, at the end of them.
@@ -142,19 +173,25 @@ class Source:
         EngineError
             If a file was written to meanwhile, so that bounds may not hold.
         """
-        before = self.stamp()
         try:
-            yield
-            if self.stamp() != before:
-                raise EngineError(
-                    "the table must stay as it is while it is read, got a file that "
-                    "was written to; run the release again."
-                )
+            try:
+                yield
+            except EngineError:
+                self._require_as_opened()
+                raise
+            self._require_as_opened()
         finally:
             held, self._held = self._held, []
             for release in held:
                 with guarded(self.backend):
                     release()
+
+    def _require_as_opened(self) -> None:
+        if self.stamp() != self.opened:
+            raise EngineError(
+                "the table must stay as it is while it is read, got a file that "
+                "was written to; run the release again."
+            ) from None
 
 
 @contextmanager
@@ -168,7 +205,9 @@ def guarded(backend: str) -> Iterator[None]:
     except (UndertowError, MemoryError):
         raise
     except Exception as fault:
-        kind = type(fault).__name__
+        # Of other faults the kind may depend on what is in a row.
+        outer = any(base.__name__ == "OperationalError" for base in type(fault).__mro__)
+        kind = type(fault).__name__ if outer else "an error"
         raise EngineError(
             f"{_NAMES.get(backend, backend)} must finish the query, got {kind}; check "
             "the table and the engine, whose own message may hold data and is not "
@@ -195,8 +234,9 @@ def open_source(
         Where relative paths start; by default the working directory.
     types : mapping of str to str, optional
         Types of the columns of a CSV file given by its name: ``bool``, ``date``,
-        ``float``, ``int``, ``text`` or ``timestamp``; others are text. A value that is
-        not of its type is missing.
+        ``float``, ``int``, ``text`` or ``timestamp``; others are text. Of a pandas
+        table, types of the columns that may hold anything, which are read only then. A
+        value that is not of its type is missing.
     memory_mb : int, optional
         Memory that DuckDB may use, by default two thirds of the machine's, at most
         3000; what does not fit is spilled to a private folder.
@@ -231,6 +271,12 @@ def open_source(
         raise PlanError(
             f"types must be a mapping of columns to types, got {type(types).__name__}."
         )
+    for name, stated in (types or {}).items():
+        if not isinstance(name, str) or stated not in _STATED:
+            raise PlanError(
+                f"types must map names of columns to {', '.join(_STATED)}, got "
+                f"{str(stated)[:60]!r} for {str(name)[:60]!r}."
+            )
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
         kinds = dict(types or {})
@@ -238,9 +284,11 @@ def open_source(
         text, relation, form = spec.table, spec.relation, spec.format
         kinds = dict(spec.types)
     elif isinstance(spec, load("ibis").Table):
+        if types:
+            raise PlanError("types must be left out for an Ibis table, got some.")
         return _open_ibis(spec)
     else:
-        return open_memory(spec, limits=limits)
+        return open_memory(spec, types=dict(types or {}), limits=limits)
     root = Path.cwd() if folder is None else Path(path_text(folder, "folder"))
     if is_url(text):
         if kinds:
@@ -251,6 +299,13 @@ def open_source(
 
 def _open_ibis(table: Any) -> Source:
     backend = backend_of(table)
+    for held in table.op().find(load("ibis.expr.operations").InMemoryTable):
+        if any(str(kind) == "object" for kind in getattr(_frame(held), "dtypes", ())):
+            raise PlanError(
+                "an Ibis table of a pandas table must have columns of types of their "
+                "own, got one of dtype object, whose type Ibis takes from the cells; "
+                "convert it with astype."
+            )
     if backend == "pyspark":
         session = table.get_backend()._session
         zone = session.conf.get("spark.sql.session.timeZone")
@@ -260,10 +315,21 @@ def _open_ibis(table: Any) -> Source:
                 "spark.sql.session.timeZone."
             )
     with guarded(backend):
+        if backend == "duckdb" and is_guessed(table):
+            raise PlanError(
+                "an Ibis table must not read CSV or JSON, whose types DuckDB takes "
+                "from the rows; give the name of a CSV file, or create a table of it."
+            )
         require_own_functions(table, backend)
         stored, collated = is_stored(table, backend), has_collations(table, backend)
         closing = texts_as_written(session) if backend == "pyspark" else _nothing
     return Source(table, backend, closing, stored=stored, collated=collated)
+
+
+def _frame(held: Any) -> Any:
+    """Return the pandas table that an Ibis table in memory was made of, if any."""
+    frame = getattr(held.data, "obj", None)
+    return frame if type(frame).__module__.partition(".")[0] == "pandas" else None
 
 
 def texts_as_written(session: Any) -> Callable[[], None]:

@@ -22,10 +22,16 @@ from undertow.release._extras import load
 from undertow.release.leftovers import private_folder
 from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
-from undertow.release.source_csv import check_unpacked, open_csv
-from undertow.release.source_names import require_apart
+from undertow.release.source_csv import open_csv
 from undertow.release.source_own import require_own_functions
-from undertow.release.source_paths import folder_columns, listed_files, stamp_of
+from undertow.release.source_parquet import copied_parquet, open_parquet
+from undertow.release.source_paths import (
+    engine_paths,
+    folder_columns,
+    listed_files,
+    plain_name,
+    stamp_of,
+)
 from undertow.release.source_stored import is_stored
 
 __all__ = ["Limits", "connect_duckdb", "lock_duckdb", "only_table", "open_file"]
@@ -61,13 +67,10 @@ class Limits:
         Memory.
     threads : int or None
         Threads; None for all.
-    unpacked_mb : int
-        How large a compressed text file may become.
     """
 
     memory_mb: int
     threads: int | None = None
-    unpacked_mb: int = 16_384
 
     @classmethod
     def of(cls, memory_mb: int | None, threads: int | None) -> Self:
@@ -131,7 +134,9 @@ def connect_duckdb(
 
 def lock_duckdb(connection: Any, files: Sequence[Path] = ()) -> None:
     """Shut DuckDB off from all files but these, and lock its settings."""
-    allowed = ", ".join(_quoted(str(path)) for path in files)
+    # By its name it opens a file, and by its pattern it looks for it.
+    names = [*map(str, files), *engine_paths(connection, files)] if files else []
+    allowed = ", ".join(map(_quoted, dict.fromkeys(names)))
     connection.raw_sql(f"SET allowed_paths = [{allowed}]")
     connection.raw_sql("SET enable_external_access = false")
     connection.raw_sql("SET lock_configuration = true")
@@ -180,22 +185,14 @@ def open_file(
     kind = form or _format(files[0])
     if kind in ("csv", "parquet") and name is not None:
         raise PlanError(f"relation must be left out for a {kind} file, got {name!r}.")
-    if kind == "csv":
-        for file in files:
-            check_unpacked(file, most_mb=limits.unpacked_mb)
-    elif types:
+    if kind != "csv" and types:
         raise PlanError(
             f"source.types must be left out for a {kind} file, which has its own, got "
             "some."
         )
-    openers: dict[str, Callable[[Any, list[str]], Any]] = {
-        "csv": partial(open_csv, types=types or {}),
-        "parquet": partial(
-            _open_parquet, stated=lambda: folder_columns(files, path, root)
-        ),
-    }
-    if kind in openers:
-        return _open_plain(openers[kind], files, kind, limits)
+    if kind in ("csv", "parquet"):
+        stated = folder_columns(files, path, root) if kind == "parquet" else ()
+        return _open_plain(files, kind, types=types or {}, stated=stated, limits=limits)
     if len(files) > 1:
         raise PlanError(f"table must be one {kind} file, got several.")
     if kind == "sqlite" or _is_sqlite(files[0]):
@@ -233,69 +230,24 @@ def _is_sqlite(path: Path) -> bool:
     return True
 
 
-def _open_parquet(
-    connection: Any, files: list[str], *, stated: Callable[[], tuple[str, ...]]
-) -> Any:
-    parquet = load("pyarrow.parquet")
-    first: dict[str, str] = {}
-    for file in files:
-        schema = parquet.read_schema(file)
-        require_apart(schema.names, where=Path(file).name)
-        _check_digits(schema)
-        found = {field.name: _stored_type(field.type) for field in schema}
-        first = first or found
-        if found != first:
-            # DuckDB would cast to the types of the first file, and fail on some rows.
-            raise PlanError(
-                "the Parquet files of a table must have the same columns of the same "
-                f"types, got {Path(file).name}, whose columns are not those of "
-                f"{Path(files[0]).name}; write them alike."
-            )
-    columns = stated()
-    if columns:
-        # DuckDB would put the name of the folder in the place of what the file holds.
-        require_apart([*first, *columns], where="the files and their folders")
-    # The types of what folders state would be guessed from which folders there are.
-    return connection.read_parquet(
-        files,
-        table_name=_NAME,
-        hive_partitioning=bool(columns),
-        hive_types_autocast=False,
-    )
-
-
-def _check_digits(schema: Any) -> None:
-    """Refuse decimals that DuckDB reads as floating point, which merges units."""
-    types = load("pyarrow").types
-    for field in schema:
-        if types.is_decimal256(field.type):
-            raise PlanError(
-                f"column {field.name!r} must have at most 38 digits, got "
-                f"{field.type.precision}; write it as text or with fewer."
-            )
-
-
-def _stored_type(kind: Any) -> str:
-    """Return what DuckDB reads of an Arrow type: Parquet stores no more than that."""
-    types = load("pyarrow").types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_timestamp(kind):
-        return f"timestamp[{kind.unit}{'' if kind.tz is None else ', UTC'}]"
-    return str(kind).removeprefix("large_").removesuffix("_view")
-
-
 def _open_plain(
-    opener: Callable[[Any, list[str]], Any],
     files: list[Path],
     kind: str,
+    *,
+    types: Mapping[str, str],
+    stated: tuple[str, ...],
     limits: Limits,
 ) -> Source:
+    before = stamp_of(files)
     connection, closing = connect_duckdb(limits)
+    folder = _folder_of(connection)
     try:
-        table = opener(connection, [str(path) for path in files])
-        lock_duckdb(connection, files)
-        return Source(table, "duckdb", closing, partial(stamp_of, files))
+        if kind == "csv":
+            table, read = open_csv(connection, files, types=types, folder=folder)
+        else:
+            read = [plain_name(f, folder, at) for at, f in enumerate(files)]
+            table = open_parquet(connection, read, stated=stated)
+        lock_duckdb(connection, read)
     except UndertowError:
         closing()
         raise
@@ -305,6 +257,46 @@ def _open_plain(
             f"{files[0].name} must be a readable {kind} file, got one that is not: "
             "check its format, encoding (UTF-8) and columns."
         ) from None
+    except BaseException:
+        closing()
+        raise
+    source = Source(table, "duckdb", closing, partial(stamp_of, files), opened=before)
+    if kind == "parquet":
+        source.opening_copy = partial(
+            _open_copied, files, stated, table.schema(), folder, limits
+        )
+    return source
+
+
+def _open_copied(
+    files: list[Path],
+    stated: tuple[str, ...],
+    schema: Any,
+    folder: Path,
+    limits: Limits,
+) -> Source | None:
+    """Open copies of Parquet files; None if they would have columns of other types."""
+    connection, closing = connect_duckdb(limits)
+    try:
+        with guarded("duckdb"):
+            copies = copied_parquet(files, folder)
+            table = open_parquet(connection, copies, stated=stated)
+            lock_duckdb(connection, copies)
+    except BaseException:
+        closing()
+        raise
+    if table.schema() != schema:
+        closing()
+        return None
+    return Source(table, "duckdb", closing)
+
+
+def _folder_of(connection: Any) -> Path:
+    """Return the private folder of a connection, which is removed with it."""
+    [[folder]] = connection.con.execute(
+        "SELECT current_setting('temp_directory')"
+    ).fetchall()
+    return Path(folder)
 
 
 def _open_database(path: Path, relation: str | None, limits: Limits) -> Source:

@@ -1,0 +1,374 @@
+"""Rows of CSV text, each read by itself: none decides how another one is read.
+
+A row ends at a line feed outside of quotes, with or without a carriage return before
+it; in a file whose first line ends with a carriage return alone, at each of those. A
+cell may be in quotes from its first character to its last, quotes inside of it doubled;
+elsewhere a quote is a character like others. What an engine would stop at is missing:
+
+* all cells of a row that has more or fewer than the first line, or over 2^20 bytes;
+* a cell that is not UTF-8;
+* all cells of a line with a cell that begins with a quote and is not closed as above.
+  The row ends with that line.
+
+A line without a character is no row, unless there is only one column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from undertow.errors import PlanError
+from undertow.release._extras import load
+
+__all__ = ["LONGEST_ROW", "copy_rows", "first_row", "line_ending"]
+
+LONGEST_ROW = 2**20
+"""The most bytes of a row whose cells are read."""
+
+_CHUNK = 2**22
+_PACKED = {".gz": "gzip", ".zst": "zstd"}
+_MARK = b"\xef\xbb\xbf"
+_LINE, _RETURN, _QUOTE, _COMMA = b'\n\r",'
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How rows are written: how many cells, and what a row ends with."""
+
+    columns: int
+    end: bytes
+
+    @property
+    def missing(self) -> bytes:
+        """A row whose cells are all missing."""
+        return b"," * (self.columns - 1) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Grammar:
+    """Patterns of rows that end with a character, or with one after another."""
+
+    row: re.Pattern[bytes]
+    cells: re.Pattern[bytes]
+    open: re.Pattern[bytes]
+
+    @classmethod
+    def of(cls, stop: bytes, end: bytes) -> Self:
+        """Return the patterns: a bare cell goes up to `stop`, a row ends with `end`."""
+        closed = rb'"[^"]*+(?:""[^"]*+)*+"(?=,|%b)' % end
+        cell = rb'(?:%b|(?!")[^,%b]*+)' % (closed, stop)
+        return cls(
+            re.compile(rb"%b(?:,%b)*+(?=%b)" % (cell, cell, end)),
+            re.compile(rb",(%b)" % cell),
+            re.compile(rb'(?:%b,)*+"[^"]*+(?:""[^"]*+)*+\Z' % cell),
+        )
+
+
+_FIRST = _Grammar.of(rb"\r\n", rb"[\r\n]|\Z")
+_GRAMMARS = {
+    b"\n": _Grammar.of(rb"\n", rb"\r?(?:\n|\Z)"),
+    b"\r": _Grammar.of(rb"\r", rb"\r|\Z"),
+}
+
+
+def first_row(path: Path) -> list[str]:
+    """Return the cells of the first line of a file, which name its columns.
+
+    Raises
+    ------
+    PlanError
+        If it is empty or no row; it may be data and is not repeated.
+    """
+    return _first(path)[0]
+
+
+def _first(path: Path) -> tuple[list[str], bytes]:
+    """Return the cells of the first line, and what rows end with."""
+    data = b""
+    for chunk in _chunks(path, 0):
+        data += chunk
+        if len(data) > LONGEST_ROW + len(_MARK) + 2:
+            break
+    data = data.removeprefix(_MARK)
+    if data[:1] in (b"\r", b"\n"):
+        # It would be taken for the names, and the names below it for a row.
+        raise PlanError(
+            f"the first line of {path.name} must name its columns, got an empty one; "
+            "remove the lines above the names."
+        )
+    match = _FIRST.row.match(data)
+    if not data or match is None or match.end() > LONGEST_ROW:
+        raise _no_names(path)
+    try:
+        cells = [_unquoted(cell) for cell in _FIRST.cells.findall(b"," + match[0])]
+    except UnicodeDecodeError:
+        raise _no_names(path) from None
+    ending = data[match.end() : match.end() + 2]
+    return cells, b"\r" if ending[:1] == b"\r" and ending != b"\r\n" else b"\n"
+
+
+def _no_names(path: Path) -> PlanError:
+    return PlanError(
+        f"the first line of {path.name} must name its columns, in UTF-8 and with "
+        "commas between them, got one that does not; check the file."
+    )
+
+
+def _unquoted(cell: bytes) -> str:
+    text = cell.decode()
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text
+
+
+def line_ending(path: Path) -> bytes | None:
+    """Return how all rows of a file end; None if some are not to be read as written.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file, perhaps compressed.
+
+    Raises
+    ------
+    PlanError
+        If the first line names no columns, or the file cannot be unpacked.
+    """
+    names, end = _first(path)
+    endings = set()
+    for ending, _ in _pieces(path, _Form(len(names), end)):
+        endings.add(ending)
+        if len(endings) > 1:
+            return None
+    return endings.pop() if endings else b"\n"
+
+
+def copy_rows(path: Path, copy: Path) -> None:
+    """Write the rows of a file as they are to be read, each ended by a line feed.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file, perhaps compressed.
+    copy : Path
+        A file that is not there yet.
+    """
+    names, end = _first(path)
+    with copy.open("xb") as file:
+        for ending, rows in _pieces(path, _Form(len(names), end)):
+            # A return before a line feed may also be within the quotes of other rows.
+            bare = rows.replace(b"\r\n", b"\n") if ending == b"\r\n" else rows
+            file.write(bare)
+
+
+def _chunks(path: Path, offset: int) -> Iterator[bytes]:
+    """Yield the bytes of a file from an offset on, unpacked."""
+    packing = _PACKED.get(path.suffix.lower())
+    if packing is None:
+        with path.open("rb") as file:
+            file.seek(offset)
+            while chunk := file.read(_CHUNK):
+                yield chunk
+        return
+    arrow = load("pyarrow")
+    try:
+        with arrow.input_stream(str(path), compression=packing) as stream:
+            while chunk := stream.read(_CHUNK):
+                if offset < len(chunk):
+                    yield chunk[offset:]
+                offset = max(offset - len(chunk), 0)
+    except (OSError, arrow.ArrowException):
+        raise PlanError(
+            f"{path.name} must be a {packing} file, got one that cannot be unpacked."
+        ) from None
+
+
+def _pieces(path: Path, form: _Form) -> Iterator[tuple[bytes | None, bytes]]:
+    """Yield whole rows as they are to be read, and how each of them ended.
+
+    None stands for rows that were not written so.
+    """
+    offset, data = _start(path), b""
+    stream = _chunks(path, offset)
+    while True:
+        chunk = next(stream, b"")
+        data, ended = data + chunk, not chunk
+        end, ending = _plain_rows(data, form, ended=ended)
+        if ending is not None:
+            yield ending, data[:end]
+        elif data:
+            rows, end = _rows(data, form, ended=ended)
+            if rows:
+                yield None, b"".join(rows)
+            # All but a last character, which may be of what follows, is of one row.
+            if not end and not ended and len(data) > LONGEST_ROW + 1:
+                yield None, form.missing
+                offset, data = offset + _skipped(path, offset, form), b""
+                stream = _chunks(path, offset)
+                continue
+        offset, data = offset + end, data[end:]
+        if ended:
+            return
+
+
+def _start(path: Path) -> int:
+    """Return the place of the first row: after the mark of the encoding, if any."""
+    head = b""
+    for chunk in _chunks(path, 0):
+        head += chunk
+        if len(head) >= len(_MARK):
+            break
+    return len(_MARK) if head.startswith(_MARK) else 0
+
+
+def _plain_rows(data: bytes, form: _Form, *, ended: bool) -> tuple[int, bytes | None]:
+    """Return where the last whole row ends, and the line ending of all rows.
+
+    None if any of them is not to be read as it is written.
+    """
+    if form.end != b"\n":
+        return 0, None
+    columns, bytes_ = form.columns, np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(bytes_ == _QUOTE)
+    lines = np.flatnonzero(bytes_ == _LINE)
+    ends = _outside(lines, quotes)
+    stop = int(ends[-1]) + 1 if ends.size else 0
+    if ended and stop < len(data):
+        stop = len(data)
+        ends = np.append(ends, stop)
+    if not stop:
+        return 0, None
+    text = data[:stop]
+    returns, feeds = text.count(b"\r"), text.count(b"\n")
+    ending = b"\r\n" if returns else b"\n"
+    if returns and not (
+        returns == feeds == text.count(b"\r\n") == int((ends < stop).sum())
+    ):
+        return 0, None
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    sizes = ends - starts
+    if sizes.max() > LONGEST_ROW or (returns and sizes.min() <= 1):
+        return 0, None
+    commas = np.flatnonzero(bytes_[:stop] == _COMMA)
+    commas = _outside(commas, quotes)
+    if commas.size != ends.size * (columns - 1):
+        return 0, None
+    if columns > 1:
+        by_row = commas.reshape(ends.size, columns - 1)
+        if (by_row[:, 0] < starts).any() or (by_row[:, -1] > ends).any():
+            return 0, None
+    if not _closed(text, quotes[quotes < stop]):
+        return 0, None
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return 0, None
+    return stop, ending
+
+
+def _outside(places: Any, quotes: Any) -> Any:
+    """Return the places before which there is an even number of quotes."""
+    if not quotes.size:
+        return places
+    return places[np.searchsorted(quotes, places) % 2 == 0]
+
+
+def _closed(text: bytes, quotes: Any) -> bool:
+    """Tell whether all quotes are around whole cells, or doubled inside of them."""
+    if quotes.size % 2:
+        return False
+    lines = np.frombuffer(b"\n%b\n" % text, np.uint8)
+    before, after = lines[quotes[::2]], lines[quotes[1::2] + 2]
+    opens = (before == _COMMA) | (before == _LINE) | (before == _QUOTE)
+    closes = (after == _COMMA) | (after == _LINE) | (after == _QUOTE)
+    return bool(opens.all() and (closes | (after == _RETURN)).all())
+
+
+def _rows(data: bytes, form: _Form, *, ended: bool) -> tuple[list[bytes], int]:
+    """Return rows one by one as they are to be read, and where they end."""
+    rows, at, grammar = list[bytes](), 0, _GRAMMARS[form.end]
+    while at < len(data):
+        match = grammar.row.match(data, at)
+        if match is not None:
+            end, row = match.end(), match[0]
+        elif not ended and grammar.open.match(data, at):
+            break
+        else:
+            line = data.find(form.end, at)
+            end, row = len(data) if line < 0 else line, None
+        if not ended and end >= len(data) - 1 and data[end:] in (b"", b"\r"):
+            break  # what follows may belong to it
+        rows.append(_as_read(row, form))
+        at = end + (2 if data.startswith(b"\r\n", end) and form.end == b"\n" else 1)
+    return rows, min(at, len(data))
+
+
+def _as_read(row: bytes | None, form: _Form) -> bytes:
+    """Return a row as it is to be read; None stands for a line that is none."""
+    if row is not None and form.end == b"\n":
+        row = row.removesuffix(b"\r")
+    if row == b"":
+        return b"\n" if form.columns == 1 else b""
+    if row is None or len(row) > LONGEST_ROW:
+        return form.missing
+    cells = _GRAMMARS[form.end].cells.findall(b"," + row)
+    if len(cells) != form.columns:
+        return form.missing
+    return b",".join(map(_cell_as_read, cells)) + b"\n"
+
+
+def _cell_as_read(cell: bytes) -> bytes:
+    try:
+        cell.decode()
+    except UnicodeDecodeError:
+        return b""
+    bare = not cell.startswith(b'"')
+    if bare and any(mark in cell for mark in (b'"', b"\r", b"\n")):
+        return b'"' + cell.replace(b'"', b'""') + b'"'
+    return cell
+
+
+def _skipped(path: Path, offset: int, form: _Form) -> int:
+    """Return how many bytes a row takes that is too long to be read.
+
+    Those of its first line, if one of its cells is not closed.
+    """
+    size = _row_size(_chunks(path, offset), form.end[0])
+    if size is None:
+        size = _row_size(_chunks(path, offset), form.end[0], quoted=False)
+    return size or 0
+
+
+def _row_size(chunks: Iterator[bytes], end: int, *, quoted: bool = True) -> int | None:
+    """Return the bytes of a row and its ending; None if a cell of it is not closed."""
+    state, size = "start", 0
+    cell_end = re.compile(b"[,%c]" % end if quoted else b"%c" % end)
+    for chunk in chunks:
+        at = 0
+        while at < len(chunk):
+            byte = chunk[at]
+            if state == "inside":
+                found = chunk.find(b'"', at)
+                at = len(chunk) if found < 0 else found + 1
+                state = "inside" if found < 0 else "closed"
+            elif byte == end:
+                return size + at + 1
+            elif state == "returned":
+                return None
+            elif state in ("start", "closed") and byte == _QUOTE and quoted:
+                at, state = at + 1, "inside"
+            elif byte == _COMMA and quoted:
+                at, state = at + 1, "start"
+            elif state == "closed":
+                if byte != _RETURN:
+                    return None
+                at, state = at + 1, "returned"
+            else:
+                stop = cell_end.search(chunk, at)
+                at, state = len(chunk) if stop is None else stop.start(), "bare"
+        size += len(chunk)
+    return None if state == "inside" else size
