@@ -16,6 +16,7 @@ from undertow.release.document import (
     read_release,
     release_from_mapping,
 )
+from undertow.release.findings import TableCheck, check_table
 from undertow.release.ledger_place import has_ledger, ledger_address, open_ledger
 from undertow.release.plan import ReleasePlan, plan_release
 from undertow.release.run import Progress, ReleaseRun, read_table, run_release
@@ -61,6 +62,14 @@ class ReleaseFile:
         the whole horizon.
         """
         return plan_release(self.document, as_of=run_moment(as_of))
+
+    def check(self, *, as_of: date | str | None = None) -> TableCheck:
+        """Compare the release with its table, for the owner of the table alone.
+
+        Rows are counted at every step on which the release may lose them: exact numbers
+        without noise, no part of a release. Nothing is written and nothing is charged.
+        """
+        return check_table(self.plan(as_of=as_of), table=self.table)
 
     def run(
         self,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from undertow.mechanisms import NoiseSource
     from undertow.release.job import Aggregates
 
-__all__ = ["Reading", "ReleaseRun", "read_table", "run_release"]
+__all__ = ["Reading", "ReleaseRun", "open_table", "read_table", "run_release"]
 
 Progress = Callable[[str], None]
 """Called with what is being done, in a few words."""
@@ -227,17 +227,20 @@ def _release(
 
 def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
     tell("reading the table")
-    with _open(plan, table) as opened:
+    with open_table(plan, table) as opened:
         return Reading(_ask(plan, opened), opened.backend)
 
 
-def _open(plan: ReleasePlan, table: Any) -> Source:
+def open_table(plan: ReleasePlan, table: Any) -> Source:
+    """Open the table of a plan, named by its file or given in memory."""
     document = plan.document
     if (table is None) == (document.source.table is None):
         got = "neither" if table is None else "both"
         raise PlanError(f"one of source.table and table must be given, got {got}.")
     if table is not None:
-        return open_source(table)
+        stated = document.source.types.items()
+        forms = {name: kind for name, kind in stated if not isinstance(kind, str)}
+        return open_source(table, types=forms)
     return open_source(document.source, folder=document.path(""))
 
 

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
 from undertow.release._extras import load
-from undertow.release.engine_sql import Backend, backend_of
+from undertow.release.engine_sql import Backend, backend_of, type_name
 from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_stored
+from undertow.release.time_format import TimeFormat, read_time
 
-__all__ = ["Source", "SourceSpec", "guarded", "open_source", "texts_as_written"]
+if TYPE_CHECKING:
+    from undertow.release.source_files import Limits
+
+__all__ = [
+    "Source",
+    "SourceSpec",
+    "guarded",
+    "open_source",
+    "texts_as_written",
+]
+
+Types = Mapping[str, str | TimeFormat]
+"""Columns and what they hold, or how they write their times."""
 
 _NAMES = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "pyspark": "Spark"}
 _TEXTS = ("spark.sql.variable.substitute", "spark.sql.parser.escapedStringLiterals")
@@ -42,8 +55,8 @@ class SourceSpec(Protocol):
         """The format of a file whose name does not end with it."""
 
     @property
-    def types(self) -> Mapping[str, str]:
-        """The types of the columns of a CSV file; others are text."""
+    def types(self) -> Types:
+        """The types of the columns of a CSV file; formats of times in any table."""
 
 
 @dataclass(eq=False)
@@ -65,6 +78,11 @@ class Source:
         or an expression may give others to each.
     collated : bool
         Whether text may compare as equal without being the same.
+    written : Ibis table or None
+        The rows before some of their columns of text are read as other types.
+    counted : callable
+        Returns how many cells of some columns hold anything before they are read as
+        their types, where `written` does not tell.
 
     Notes
     -----
@@ -77,6 +95,10 @@ class Source:
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
     stored: bool = field(default=True, repr=False)
     collated: bool = field(default=False, repr=False)
+    written: Any = field(default=None, repr=False)
+    counted: Callable[[Sequence[str]], Mapping[str, int]] = field(
+        default=lambda names: {}, repr=False
+    )
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __repr__(self) -> str:
@@ -97,6 +119,21 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self.table.columns)
+
+    def filled(self, names: Sequence[str]) -> dict[str, int]:
+        """Count the cells of some columns that hold anything, as they are stored.
+
+        Columns that are stored as what they are read as may be left out.
+        """
+        found = dict(self.counted(names))
+        stored = () if self.written is None else self.written.columns
+        text = [name for name in names if name in stored]
+        if text:
+            cells = [self.written[name].count() for name in text]
+            counts = {f"c{at}": count for at, count in enumerate(cells)}
+            [row] = self.execute(self.written.aggregate(**counts)).to_pylist()
+            found |= zip(text, map(int, row.values()), strict=True)
+        return found
 
     def close(self) -> None:
         """End connections, and remove what was spilled to disk."""
@@ -189,7 +226,7 @@ def open_source(
     spec: SourceSpec | Any,
     *,
     folder: str | Path | None = None,
-    types: Mapping[str, str] | None = None,
+    types: Types | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
 ) -> Source:
@@ -202,10 +239,10 @@ def open_source(
         table in memory: pandas, Polars or Arrow, or an Ibis table.
     folder : str or Path, optional
         Where relative paths start; by default the working directory.
-    types : mapping of str to str, optional
+    types : mapping of str to str or TimeFormat, optional
         Types of the columns of a CSV file given by its name: ``bool``, ``date``,
         ``float``, ``int``, ``text`` or ``timestamp``; others are text. A value that is
-        not of its type is missing.
+        not of its type is missing. Formats of times go with any table.
     memory_mb : int, optional
         Memory that DuckDB may use, by default two thirds of the machine's, at most
         3000; what does not fit is spilled to a private folder.
@@ -231,21 +268,38 @@ def open_source(
     ...     source
     Source on DuckDB with 1 columns
     """
-    from undertow.release.source_files import Limits, open_file
-    from undertow.release.source_memory import open_memory
-    from undertow.release.source_servers import is_url, open_url
+    from undertow.release.source_files import Limits
 
     limits = Limits.of(memory_mb, threads)
     if types is not None and not isinstance(types, Mapping):
         raise PlanError(
             f"types must be a mapping of columns to types, got {type(types).__name__}."
         )
+    stated = dict(types or {})
+    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        stated = dict(spec.types)
+    forms = {n: kind for n, kind in stated.items() if isinstance(kind, TimeFormat)}
+    plain = {n: kind for n, kind in stated.items() if isinstance(kind, str)}
+    source = _opened(spec, folder, plain, limits)
+    try:
+        return _with_times(source, forms) if forms else source
+    except BaseException:
+        source.close()
+        raise
+
+
+def _opened(
+    spec: Any, folder: str | Path | None, kinds: dict[str, str], limits: Limits
+) -> Source:
+    """Open a table, formats of times aside."""
+    from undertow.release.source_files import open_file
+    from undertow.release.source_memory import open_memory
+    from undertow.release.source_servers import is_url, open_url
+
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
-        kinds = dict(types or {})
     elif isinstance(spec, SourceSpec) and isinstance(spec.table, str):
         text, relation, form = spec.table, spec.relation, spec.format
-        kinds = dict(spec.types)
     elif isinstance(spec, load("ibis").Table):
         return _open_ibis(spec)
     else:
@@ -256,6 +310,35 @@ def open_source(
             raise PlanError("source.types must be left out for a server, got some.")
         return open_url(text, relation, root=root, limits=limits)
     return open_file(text, relation, root=root, form=form, types=kinds, limits=limits)
+
+
+def _with_times(source: Source, forms: Mapping[str, TimeFormat]) -> Source:
+    """Read columns of text as the times that they write.
+
+    Raises
+    ------
+    PlanError
+        If there is no such column, or it is not of text.
+    """
+    table = source.table
+    for name in forms:
+        if name not in source.columns:
+            raise PlanError(
+                f"source.types must name columns of the table, got {name[:60]!r}."
+            )
+        kind = table[name].type()
+        if not kind.is_string():
+            raise PlanError(
+                f"source.types must give a format for columns of text, got "
+                f"{type_name(kind)} in {name[:60]!r}; leave the format out."
+            )
+    read = {
+        name: read_time(table[name], form, source.backend, collated=source.collated)
+        for name, form in forms.items()
+    }
+
+    written = table if source.written is None else source.written
+    return replace(source, table=table.mutate(**read), written=written)
 
 
 def _open_ibis(table: Any) -> Source:

@@ -294,7 +294,9 @@ def _open_plain(
     try:
         table = opener(connection, [str(path) for path in files])
         lock_duckdb(connection, files)
-        return Source(table, "duckdb", closing, partial(stamp_of, files))
+        text = connection.table(_NAME) if kind == "csv" else None
+        stamp = partial(stamp_of, files)
+        return Source(table, "duckdb", closing, stamp, written=text)
     except UndertowError:
         closing()
         raise
