@@ -72,6 +72,7 @@ def plan_command(
             print_json(plan.to_dict())
         else:
             _print(plan)
+            _tell_of_no_check(file, loaded)
         _tell_of_lost_ledger(loaded, as_of)
 
 
@@ -166,6 +167,17 @@ def run_command(
             print_json(done.to_dict())
         else:
             _print_run(done, report)
+            if not done.repeated:
+                _tell_of_no_check(file, loaded)
+
+
+def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
+    """Say that a release that finds no rows would not be noticed."""
+    if loaded.document.check is None:
+        typer.echo(
+            "Nothing checks that rows are found: run undertow release check "
+            f"{shlex.quote(str(file))} first, or add [check] to the file."
+        )
 
 
 def _load(path: Path) -> ReleaseFile:

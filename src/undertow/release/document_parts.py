@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -14,12 +15,26 @@ from pydantic import (
 )
 
 from undertow.release.document_errors import Fault, nearest, shown
-from undertow.release.document_fields import Duration, Moment, Name, Part, Url
+from undertow.release.document_fields import (
+    Duration,
+    Moment,
+    Name,
+    Part,
+    Probability,
+    Url,
+)
 from undertow.release.durations import parse_duration, written_duration
 from undertow.release.moments import epoch_us
 from undertow.release.time_format import TimeFormat
 
-__all__ = ["BoundsPart", "LedgerPart", "OutputPart", "SourcePart", "Window"]
+__all__ = [
+    "BoundsPart",
+    "CheckPart",
+    "LedgerPart",
+    "OutputPart",
+    "SourcePart",
+    "Window",
+]
 
 MOST_WINDOWS = 10**7
 _PER = 'must be "user", "event" or { window = "1h" }'
@@ -236,6 +251,33 @@ class BoundsPart(Part):
         return self.rows_per_unit is not None or (
             self.groups_per_unit is not None and self.rows_per_group is not None
         )
+
+
+class CheckPart(Part):
+    """A small count with noise before the release, which stops one that finds little.
+
+    The least number of units, or rows, that count in any query is counted.
+    """
+
+    units_at_least: int | None = Field(default=None, ge=1, le=10**15)
+    """The noisy number of units from which on the release is made."""
+    rows_at_least: int | None = Field(default=None, ge=1, le=10**15)
+    """The noisy number of rows from which on the release is made."""
+    share: Probability = Fraction(1, 100)
+    """The part of the budget of one count."""
+    tries: int = Field(default=3, ge=1, le=100)
+    """How many counts of a run the budget has room for, those that stop it included."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [self.units_at_least, self.rows_at_least]
+        if sum(limit is not None for limit in given) != 1:
+            got = "both" if None not in given else "nothing"
+            raise Fault("", f"must give units_at_least or rows_at_least, got {got}")
+        if self.share * self.tries >= 1:
+            got = f"{float(self.share):g} and {self.tries}"
+            raise Fault("share", f"must leave a budget after all tries, got {got}")
+        return self
 
 
 class OutputPart(Part):

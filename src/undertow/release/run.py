@@ -1,16 +1,17 @@
 """A run: plan, ask the engine, charge, draw noise, store, and only then write.
 
-The order is the guarantee. The charge is committed before noise is drawn; the output
-is committed to the ledger before anybody sees it; files are copies of what is stored.
-So a kill at any point leaves a budget that was not passed and at most one output.
-Where there is no ledger yet, the table is read before one is made: a run that fails
-until then leaves nothing.
+Where the file asks for a count before the release, that is a charge of its own, drawn
+and stored first; a run that finds too little ends there. The order is the guarantee.
+The charge is committed before noise is drawn; the output is committed to the ledger
+before anybody sees it; files are copies of what is stored. So a kill at any point
+leaves a budget that was not passed and at most one output. Where there is no ledger
+yet, the table is read before one is made: a run that fails until then leaves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
@@ -25,6 +26,9 @@ from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
     ReleaseRun,
+    check_bytes,
+    check_key,
+    read_check,
     read_record,
     record_bytes,
     record_files,
@@ -55,10 +59,13 @@ class Reading:
         For each task of the plan.
     engine : str
         What was asked.
+    counted : list of Aggregates
+        For each job of the count before the release.
     """
 
     aggregates: list[Aggregates]
     engine: str
+    counted: list[Aggregates] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Reading({len(self.aggregates)} tasks, {self.engine})"
@@ -145,6 +152,8 @@ def run_release(
         If the folder holds an output that the ledger does not know any more.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
+    AssumptionError
+        If the count before the release finds too little; it alone is charged then.
     EngineError
         If the table cannot be read; nothing is charged then.
     """
@@ -153,6 +162,8 @@ def run_release(
     require_ledger(plan, ledger)
     keys = run_keys(plan, ledger, repeat=_checked_repeat(repeat))
     known = _known(plan, ledger, keys, repeat)
+    if known is None and plan.check is not None:
+        _require_enough(_stored_count(ledger, keys[0], repeat), repeat)
     if folder is not None:
         require_own_folder(folder, title)
         require_newest(folder, ledger)
@@ -185,18 +196,23 @@ def _known(
     if known is None:
         plan.timeline.require_over(_now())
         try:
-            _require_budget(plan, ledger)
+            _require_budget(plan, ledger, keys[0])
         except BudgetExceeded:
             # The same run may have been charged by another process since.
             known = find_charge(ledger, keys)
             if known is None:
                 raise
-    if known is not None and known.state == "spoiled":
+    if known is not None:
+        _require_open(known, repeat)
+    return known
+
+
+def _require_open(charge: Charge, repeat: int) -> None:
+    if charge.state == "spoiled":
         raise PlanError(
             "this run must be open, got one that was closed without an output: "
-            f"{known.reason or 'no reason given'}; ask for repeat={repeat + 1}."
+            f"{charge.reason or 'no reason given'}; ask for repeat={repeat + 1}."
         )
-    return known
 
 
 def _release(
@@ -212,6 +228,10 @@ def _release(
     table, title, command, repeat = about
     earlier = earlier_nodes(plan, ledger, repeat)
     read = _read(plan, table, tell) if reading is None else reading
+    check = None
+    if plan.check is not None:
+        tell("counting")
+        check = _count(plan, ledger, key, (title, repeat), source, read)
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
@@ -219,16 +239,76 @@ def _release(
     )
     tell("drawing the noise")
     answers = plan.answer(read.aggregates, source=source, earlier=earlier)
-    record = run_record(plan, answers, engine=read.engine, title=title, command=command)
+    record = run_record(
+        plan, answers, engine=read.engine, title=title, command=command, check=check
+    )
     drawn = record_bytes(record)
     stored = ledger.store(charge, drawn)
     return charge, stored, stored == drawn
 
 
+def _count(
+    plan: ReleasePlan,
+    ledger: BudgetLedger,
+    key: str,
+    about: tuple[str, int],
+    source: NoiseSource | None,
+    read: Reading,
+) -> dict[str, Any]:
+    """Charge, draw and store the count before a run, once; refuse if it is too small.
+
+    The stored count decides, whoever drew it: that of another run at the same time, or
+    of one that was killed before its release.
+    """
+    assert plan.check is not None
+    title, repeat = about
+    stored = _stored_count(ledger, key, repeat)
+    if stored is None:
+        details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
+        charge = ledger.charge(
+            plan.check.releases,
+            key=check_key(key),
+            label=f"{title} (count)",
+            details=details,
+            frame=frame_of(plan),
+        )
+        drawn = plan.check.noisy(read.counted, source=source)
+        found = check_bytes(str(plan.check.measure), plan.check.least, drawn)
+        found = ledger.store(charge, found)
+        stored = {**read_check(found), "entry": charge.number}
+    _require_enough(stored, repeat)
+    return stored
+
+
+def _stored_count(ledger: BudgetLedger, key: str, repeat: int) -> dict[str, Any] | None:
+    """Return the stored count before a run, if any."""
+    charge = ledger.find(check_key(key))
+    if charge is None:
+        return None
+    _require_open(charge, repeat)
+    stored = ledger.output(charge)
+    return None if stored is None else {**read_check(stored), "entry": charge.number}
+
+
+def _require_enough(check: dict[str, Any] | None, repeat: int) -> None:
+    """Refuse a run whose count found too little."""
+    if check is None or check["count"] >= check["at_least"]:
+        return
+    raise AssumptionError(
+        f"the release must find at least {check['at_least']:,} {check['measure']}, got "
+        f"{check['count']:,} in a count with noise, which is charged as entry "
+        f"{check['entry']}; nothing else is: run undertow release check to see why, "
+        "and repair the release file; or the table, and count anew with repeat="
+        f"{repeat + 1}."
+    )
+
+
 def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
     tell("reading the table")
     with open_table(plan, table) as opened:
-        return Reading(_ask(plan, opened), opened.backend)
+        found = _ask(plan, opened)
+        tasks = len(plan.tasks)
+        return Reading(found[:tasks], opened.backend, found[tasks:])
 
 
 def open_table(plan: ReleasePlan, table: Any) -> Source:
@@ -245,21 +325,24 @@ def open_table(plan: ReleasePlan, table: Any) -> Source:
 
 
 def _ask(plan: ReleasePlan, source: Source) -> list[Aggregates]:
-    """Run the tasks, those of one slice over the same bounded rows."""
+    """Run the tasks and the count, those of one slice over the same bounded rows."""
+    asked = [(task.job, task.slice) for task in plan.tasks]
+    if plan.check is not None:
+        asked += [(job, plan.check.slice) for job in plan.check.jobs]
     derived = plan.document.derived(source.columns)
     key, found = token_bytes(32), dict[int, Any]()
-    for part in dict.fromkeys(task.slice for task in plan.tasks):
-        places = [at for at, task in enumerate(plan.tasks) if task.slice == part]
+    for part in dict.fromkeys(part for _, part in asked):
+        places = [at for at, (_, read) in enumerate(asked) if read == part]
         answers = run_jobs(
             source,
-            [plan.tasks[at].job for at in places],
+            [asked[at][0] for at in places],
             columns=derived,
             bounding=plan.bounding,
             slice=part,
             key=key,
         )
         found.update(zip(places, answers, strict=True))
-    return [found[at] for at in range(len(plan.tasks))]
+    return [found[at] for at in range(len(asked))]
 
 
 def _check(folder: Path | None, source: NoiseSource | None) -> None:
@@ -280,8 +363,11 @@ def _checked_repeat(repeat: int) -> int:
         raise PlanError(str(fault)) from None
 
 
-def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:
-    after = ledger.quote(plan.releases)
+def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, key: str) -> None:
+    asked = list(plan.releases)
+    if plan.check is not None and ledger.find(check_key(key)) is None:
+        asked += plan.check.releases
+    after = ledger.quote(asked)
     for state in ledger.budget_states():  # those of correlation models too
         loss = after[state.name]
         if not loss.within(state.budget):
