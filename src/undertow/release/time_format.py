@@ -94,9 +94,12 @@ class TimeFormat:
     def pattern(self) -> str:
         """A regular expression of the whole text, one group for each directive."""
         words = _words(self.text)
-        after = [*words[1:], ("", "")]
-        pairs = zip(words, after, strict=True)
-        return "".join(_piece(word, follower) for word, follower in pairs)
+        around = [("", ""), *words, ("", "")]
+        near = zip(around, around[2:], strict=False)
+        return "".join(
+            _piece(word, any(map(_has_digits, sides)))
+            for word, sides in zip(words, near, strict=True)
+        )
 
 
 def _words(text: Any) -> list[tuple[str, str]]:
@@ -143,7 +146,12 @@ def _require_parts(kind: str, letters: list[str]) -> None:
             raise ValueError(f"must give the {coarse} with the {fine}, got none")
 
 
-def _piece(word: tuple[str, str], follower: tuple[str, str]) -> str:
+def _has_digits(word: tuple[str, str]) -> bool:
+    return word[1].isdigit() or (word[0] != "" and word[0] in _NUMBERS)
+
+
+def _piece(word: tuple[str, str], beside: bool) -> str:
+    """Return the pattern of a directive or a letter, which may be beside digits."""
     letter, plain = word
     if plain:
         return _literal(plain)
@@ -153,8 +161,7 @@ def _piece(word: tuple[str, str], follower: tuple[str, str]) -> str:
         names = _MONTHS if letter == "B" else [name[:3] for name in _MONTHS]
         return "(" + "|".join("".join(map(_literal, name)) for name in names) + ")"
     least, most = _DIGITS.get(letter, (1, 2))
-    if follower[1].isdigit() or (follower[0] and follower[0] in _NUMBERS):
-        least = most  # nothing else would tell where the one ends
+    least = most if beside else least  # nothing else would tell where it ends
     return f"([0-9]{{{least}}})" if least == most else f"([0-9]{{{least},{most}}})"
 
 
