@@ -399,14 +399,14 @@ def _noise_findings(query: QueryFacts) -> Iterator[str]:
     name, noise = f"query {query.name!r}", f"± {query.half_width:.6g}"
     if query.rows == 0:
         yield f"No row counts in {name}: its table would hold nothing but noise."
+    elif query.passing == 0:
+        yield (
+            f"No group of {name} has as many units as the threshold: its table would "
+            "be empty but for chance; group by a coarser column."
+        )
     elif query.drowned:
         yield (
             f"No group of {name} holds more than its noise of {noise}, the largest has "
             f"{query.most:,}: its table would hold nothing but noise; ask for fewer "
             "groups, promise more, or bound units to fewer rows."
-        )
-    elif query.passing == 0:
-        yield (
-            f"No group of {name} has as many units as the threshold: its table would "
-            "be empty but for chance; group by a coarser column."
         )

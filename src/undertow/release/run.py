@@ -318,9 +318,7 @@ def open_table(plan: ReleasePlan, table: Any) -> Source:
         got = "neither" if table is None else "both"
         raise PlanError(f"one of source.table and table must be given, got {got}.")
     if table is not None:
-        stated = document.source.types.items()
-        forms = {name: kind for name, kind in stated if not isinstance(kind, str)}
-        return open_source(table, types=forms)
+        return open_source(table, types=document.source.types)
     return open_source(document.source, folder=document.path(""))
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
@@ -19,9 +19,6 @@ from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_stored
 from undertow.release.time_format import TimeFormat, read_time
-
-if TYPE_CHECKING:
-    from undertow.release.source_files import Limits
 
 __all__ = [
     "Source",
@@ -268,38 +265,28 @@ def open_source(
     ...     source
     Source on DuckDB with 1 columns
     """
-    from undertow.release.source_files import Limits
+    forms = _forms(spec, types)
+    if forms:
+        plain, kinds = _without_forms(spec, types)
+        source = open_source(
+            plain, folder=folder, types=kinds, memory_mb=memory_mb, threads=threads
+        )
+        return _with_times(source, forms)
+    from undertow.release.source_files import Limits, open_file
+    from undertow.release.source_memory import open_memory
+    from undertow.release.source_servers import is_url, open_url
 
     limits = Limits.of(memory_mb, threads)
     if types is not None and not isinstance(types, Mapping):
         raise PlanError(
             f"types must be a mapping of columns to types, got {type(types).__name__}."
         )
-    stated = dict(types or {})
-    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
-        stated = dict(spec.types)
-    forms = {n: kind for n, kind in stated.items() if isinstance(kind, TimeFormat)}
-    plain = {n: kind for n, kind in stated.items() if isinstance(kind, str)}
-    source = _opened(spec, folder, plain, limits)
-    try:
-        return _with_times(source, forms) if forms else source
-    except BaseException:
-        source.close()
-        raise
-
-
-def _opened(
-    spec: Any, folder: str | Path | None, kinds: dict[str, str], limits: Limits
-) -> Source:
-    """Open a table, formats of times aside."""
-    from undertow.release.source_files import open_file
-    from undertow.release.source_memory import open_memory
-    from undertow.release.source_servers import is_url, open_url
-
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
+        kinds = _plain(types)
     elif isinstance(spec, SourceSpec) and isinstance(spec.table, str):
         text, relation, form = spec.table, spec.relation, spec.format
+        kinds = _plain(spec.types)
     elif isinstance(spec, load("ibis").Table):
         return _open_ibis(spec)
     else:
@@ -312,8 +299,51 @@ def _opened(
     return open_file(text, relation, root=root, form=form, types=kinds, limits=limits)
 
 
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """What a release file says about its table, formats of times aside."""
+
+    table: str
+    relation: str | None
+    format: str | None
+    types: dict[str, str]
+
+
+def _forms(spec: Any, types: Types | None) -> dict[str, TimeFormat]:
+    """Return the formats of times among the types that are stated."""
+    stated = types if isinstance(types, Mapping) else {}
+    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        stated = spec.types
+    return {n: kind for n, kind in stated.items() if isinstance(kind, TimeFormat)}
+
+
+def _without_forms(spec: Any, types: Types | None) -> tuple[Any, dict[str, str]]:
+    """Return what is opened where formats are taken for text."""
+    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        kinds = _plain(spec.types)
+        return _Plain(spec.table, spec.relation, spec.format, kinds), {}
+    return spec, _plain(types)
+
+
+def _plain(types: Types | None) -> dict[str, str]:
+    """Return the types that are stated, formats of times aside."""
+    stated = (types or {}).items()
+    return {n: kind for n, kind in stated if not isinstance(kind, TimeFormat)}
+
+
 def _with_times(source: Source, forms: Mapping[str, TimeFormat]) -> Source:
-    """Read columns of text as the times that they write.
+    """Read columns of text as the times that they write; close what has none."""
+    try:
+        read = _times(source, forms)
+    except BaseException:
+        source.close()
+        raise
+    written = source.table if source.written is None else source.written
+    return replace(source, table=source.table.mutate(**read), written=written)
+
+
+def _times(source: Source, forms: Mapping[str, TimeFormat]) -> dict[str, Any]:
+    """Return the columns that write times.
 
     Raises
     ------
@@ -332,13 +362,10 @@ def _with_times(source: Source, forms: Mapping[str, TimeFormat]) -> Source:
                 f"source.types must give a format for columns of text, got "
                 f"{type_name(kind)} in {name[:60]!r}; leave the format out."
             )
-    read = {
+    return {
         name: read_time(table[name], form, source.backend, collated=source.collated)
         for name, form in forms.items()
     }
-
-    written = table if source.written is None else source.written
-    return replace(source, table=table.mutate(**read), written=written)
 
 
 def _open_ibis(table: Any) -> Source:
