@@ -48,7 +48,9 @@ def near_misses(form: str, random: Random, count: int) -> list[str]:
         elif kind < 0.4:
             text = text[:at] + text[at + 1 :]
         elif kind < 0.6:
-            text = text.replace(f"{time.day:02}", random.choice(["29", "30", "31", "32"]))
+            text = text.replace(
+                f"{time.day:02}", random.choice(["29", "30", "31", "32"])
+            )
         elif kind < 0.7:
             text = random.choice([text.upper(), text.lower(), text.replace("/0", "/")])
         texts.append(text)

@@ -7,8 +7,7 @@ no day of the calendar, is missing, and no row can make a query fail.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
@@ -45,7 +44,6 @@ _MONTHS = (
     "January February March April May June July August September October November "
     "December"
 ).split()
-_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _PLAIN = "".join(f"[{mark}]" for mark in " ,-/:_.;")  # what a class may hold as it is
 
 
@@ -157,6 +155,8 @@ def _piece(word: tuple[str, str], beside: bool) -> str:
         return _literal(plain)
     if letter == "p":
         return "([AaPp][Mm])"
+    if letter == "I":
+        return "(1[0-2]|0[1-9])" if beside else "(1[0-2]|0?[1-9])"
     if letter in "bB":
         names = _MONTHS if letter == "B" else [name[:3] for name in _MONTHS]
         return "(" + "|".join("".join(map(_literal, name)) for name in names) + ")"
@@ -192,83 +192,71 @@ def read_time(
 
     Notes
     -----
-    The parts of the text are put together again in the one form that every engine
-    reads, and only where they are a day of the calendar: nothing is left for an engine
-    to refuse. A number is of at most six digits wherever it becomes one.
+    A text of the format is rewritten, by replacing alone, in the one way that every
+    engine reads; of what comes out, a regular expression of the calendar keeps the days
+    and times that there are. So nothing is left for an engine to refuse. Each step uses
+    the one before it once: engines compute what stands in two places twice.
     """
     ibis = load("ibis")
     text = held(text, backend, collated=collated)
-    pattern = form.pattern
+    pattern = f"^(?:{form.pattern})"
     # Engines disagree on what ends a text: the whole of it has to be found.
-    fits = text.re_extract(f"^(?:{pattern})", 0) == text
-    groups = _groups(pattern, form.letters)
-    found = {
-        _PARTS[_PART_OF[letter]]: (letter, text.re_extract(f"^(?:{pattern})", at))
-        for letter, at in groups.items()
-    }
-
-    def number(part: str) -> Any:
-        # A zero in front, so that nothing is no number either.
-        return ibis.literal("0").concat(found[part][1]).cast("int32")
-
-    year, month = _year(found["year"]), _month(found["month"])
-    day, zero = number("day"), ibis.literal(0).cast("int32")
-    hour, minute, second = (
-        number(part) if part in found else zero for part in ("hour", "minute", "second")
-    )
-    whole = ibis.literal("0").concat(year).cast("int32")
-    leap = (whole % 4 == 0) & ((whole % 100 != 0) | (whole % 400 == 0))
-    length = ibis.literal(0).cast("int32")
-    for at, days in enumerate(_LENGTHS, start=1):
-        length = (month == f"{at:02}").ifelse(days, length)
-    length = ((month == "02") & leap).ifelse(29, length)
-    valid = fits & (whole >= 1) & (day >= 1) & (day <= length)
-    valid &= (minute <= 59) & (second <= 59)
-    if "half" in found:
-        valid &= (hour >= 1) & (hour <= 12)
-        late = found["half"][1].left(1).isin(["P", "p"])
-        hour = hour % 12 + late.ifelse(12, 0)
-    else:
-        valid &= hour <= 23
-    written = year.concat("-", month, "-", _two(day))
-    if form.kind == "timestamp":
-        fraction = ibis.literal("")
-        if "fraction" in found:
-            fraction = found["fraction"][1]
-        written = written.concat(
-            " ", _two(hour), ":", _two(minute), ":", _two(second), "."
-        ).concat(fraction.concat("000000").left(6))
-    safe = valid.ifelse(written, ibis.null("string"))
+    fits = text.re_extract(pattern, 0) == text
+    sign = "$" if backend == "pyspark" else "\\"
+    iso = text.re_replace(f"{pattern}$", _template(form, sign))
+    iso = iso.re_replace("([- :])0([0-9][0-9])", f"{sign}1{sign}2")
+    for old, new in _steps(form, sign):
+        iso = iso.re_replace(old, new)
+    known = iso.re_extract(_valid(form), 0).nullif("")
+    safe = fits.ifelse(known, ibis.null("string"))
     return safe.try_cast(form.kind) if backend == "duckdb" else safe.cast(form.kind)
 
 
-def _groups(pattern: str, letters: tuple[str, ...]) -> dict[str, int]:
-    """Return the number of the group of each directive."""
-    assert re.compile(pattern).groups == len(letters)
-    return {letter: at for at, letter in enumerate(letters, start=1)}
+def _template(form: TimeFormat, sign: str) -> str:
+    """Return a time as ISO 8601 writes it, of groups, a zero before short numbers."""
+    place = {
+        _PARTS[_PART_OF[letter]]: f"{sign}{at}"
+        for at, letter in enumerate(form.letters, start=1)
+    }
+    text = f"{place['year']}-0{place['month']}-0{place['day']}"
+    if form.kind == "date":
+        return text
+    text += f" 0{place.get('hour', '0')}"
+    text += "".join(f":0{place.get(part, '0')}" for part in ("minute", "second"))
+    if "fraction" in place:
+        text += f".{place['fraction']}000000"
+    return text + place.get("half", "")
 
 
-def _two(number: Any) -> Any:
-    ibis = load("ibis")
-    return ibis.literal("0").concat(number.cast("string")).right(2)
+def _steps(form: TimeFormat, sign: str) -> Iterator[tuple[str, str]]:
+    """Return what is replaced for parts that ISO 8601 writes otherwise."""
+    if "y" in form.letters:
+        yield "^(69|[7-9][0-9])-", f"19{sign}1-"
+        yield "^([0-9][0-9])-", f"20{sign}1-"
+    if {"b", "B"} & {*form.letters}:
+        for at, name in enumerate(_MONTHS, start=1):
+            known = "".join(map(_literal, name[:3]))
+            yield f"-0{known}[A-Za-z]*-", f"-{at:02}-"
+    if "p" in form.letters:
+        yield " 12(.*)[Aa][Mm]$", f" 00{sign}1"
+        yield "[Aa][Mm]$", ""
+        yield " 12(.*)[Pp][Mm]$", f" 12{sign}1"
+        for hour in range(1, 12):
+            yield f" {hour:02}(.*)[Pp][Mm]$", f" {hour + 12}{sign}1"
+    if "f" in form.letters:
+        yield "[.]([0-9]{6})[0-9]*$", f".{sign}1"
 
 
-def _year(found: tuple[str, Any]) -> Any:
-    letter, digits = found
-    ibis = load("ibis")
-    if letter == "Y":
-        return digits
-    old = ibis.literal("0").concat(digits).cast("int32") >= 69
-    return old.ifelse("19", "20").concat(digits)
-
-
-def _month(found: tuple[str, Any]) -> Any:
-    letter, name = found
-    ibis = load("ibis")
-    if letter == "m":
-        return ibis.literal("0").concat(name).right(2)
-    short = name.left(3).lower()
-    month = ibis.literal("")
-    for at, known in enumerate(_MONTHS, start=1):
-        month = (short == known[:3].lower()).ifelse(f"{at:02}", month)
-    return month
+def _valid(form: TimeFormat) -> str:
+    """Return a pattern of the days and times that there are, as ISO 8601 writes them."""
+    year = "[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000"
+    long = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    short = "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    rest = "02-(?:0[1-9]|1[0-9]|2[0-8])"
+    fours = "0[48]|[2468][048]|[13579][26]"
+    leap = f"(?:[0-9]{{2}}(?:{fours})|(?:{fours})00)-02-29"
+    day = f"(?:(?:{year})-(?:{long}|{short}|{rest})|{leap})"
+    if form.kind == "date":
+        return f"^{day}$"
+    fraction = "[.][0-9]{6}" if "f" in form.letters else ""
+    return f"^{day} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]{fraction}$"

@@ -240,7 +240,7 @@ def people(count, rest):
         ),
         (
             "A,someday,5",
-            COUNT + 'where = "day > date(\'2026-01-01\')"',
+            COUNT + "where = \"day > date('2026-01-01')\"",
             'such as types = { day = { date = "%d/%m/%Y" } }',
         ),
         (

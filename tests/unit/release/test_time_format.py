@@ -39,7 +39,14 @@ def test_days_that_no_calendar_has_are_missing():
 
 def test_one_digit_is_enough_where_something_follows_and_blanks_are_not_passed_over():
     texts = ["1/2/2024 3:4", "01/02/2024 03:04", " 1/2/2024 3:4", "1/2/2024 3:4 "]
-    texts += ["1/2/2024  3:4", "1/2/2024 3:4\n", "1/2/2024\t3:4", "1/2/24 3:4", "", None]
+    texts += [
+        "1/2/2024  3:4",
+        "1/2/2024 3:4\n",
+        "1/2/2024\t3:4",
+        "1/2/24 3:4",
+        "",
+        None,
+    ]
     moment = datetime(2024, 2, 1, 3, 4)
     assert read(texts, "%d/%m/%Y %H:%M") == [moment, moment] + [None] * 8
 
@@ -62,7 +69,14 @@ def test_hours_end_at_23_and_those_of_half_days_at_12():
 
 
 def test_digits_of_other_scripts_and_hostile_texts_are_missing():
-    texts = ["٠١/٠٢/٢٠٢٤", "1/2/2024\0", "1" * 5000, "-1/2/2024", "1/2/+024", "1/2/2e24"]
+    texts = [
+        "٠١/٠٢/٢٠٢٤",
+        "1/2/2024\0",
+        "1" * 5000,
+        "-1/2/2024",
+        "1/2/+024",
+        "1/2/2e24",
+    ]
     assert read(texts, "%d/%m/%Y", "date") == [None] * len(texts)
 
 
