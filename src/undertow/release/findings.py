@@ -161,9 +161,9 @@ def _rows(number: int) -> str:
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a share in percent that is 0 or 100 only if it is none or all."""
-    if part == whole:
-        return "all"
+    """Return a share in percent that is none or all only if it is just that."""
+    if part in (0, whole):
+        return "all" if part else "none"
     percent = 100 * part / whole
     if part and percent < 0.1:
         return "less than 0.1 %"

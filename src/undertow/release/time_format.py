@@ -248,7 +248,7 @@ def _steps(form: TimeFormat, sign: str) -> Iterator[tuple[str, str]]:
 
 
 def _valid(form: TimeFormat) -> str:
-    """Return a pattern of the days and times that there are, as ISO 8601 writes them."""
+    """Return a pattern of the days and times that there are, in ISO 8601."""
     year = "[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000"
     long = "(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     short = "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"

@@ -272,7 +272,7 @@ def people(count, rest):
         (
             "A,2026-01-03,5000",
             COUNT.replace("count", "sum") + 'column = "minutes"\nlow = 0\nhigh = 60',
-            "0 % of the numbers of minutes are below the lower end and all above",
+            "none of the numbers of minutes are below the lower end and all above",
         ),
     ],
 )
