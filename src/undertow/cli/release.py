@@ -136,6 +136,14 @@ def run_command(
             "asks for another, and pays for it.",
         ),
     ] = 1,
+    recount: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="The count before a run is charged once; after a stop and a repaired "
+            "table, a larger number counts anew, and pays for it.",
+        ),
+    ] = 1,
     report: ReportFile = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -158,6 +166,7 @@ def run_command(
                 as_of=as_of,
                 output=output,
                 repeat=repeat,
+                recount=recount,
                 command=_command(),
                 progress=tell,
             )

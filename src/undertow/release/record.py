@@ -186,15 +186,17 @@ def release_key(
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def check_key(key: str) -> str:
-    """Return the name under which the count before a run is charged once.
+def check_key(key: str, recount: int) -> str:
+    """Return the name under which a count before a run is charged once.
 
     Parameters
     ----------
     key : str
         Of the run, from :func:`release_key`.
+    recount : int
+        Larger numbers name further, separately paid counts before the same run.
     """
-    return hashlib.sha256(f"count before {key}".encode("ascii")).hexdigest()
+    return hashlib.sha256(f"count {recount} before {key}".encode("ascii")).hexdigest()
 
 
 def check_bytes(measure: str, least: int, count: int) -> bytes:

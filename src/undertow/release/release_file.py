@@ -78,6 +78,7 @@ class ReleaseFile:
         as_of: date | str | None = None,
         output: str | os.PathLike[str] | None = None,
         repeat: int = 1,
+        recount: int = 1,
         command: str | None = None,
         progress: Progress | None = None,
     ) -> ReleaseRun:
@@ -97,7 +98,7 @@ class ReleaseFile:
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
-        repeat, command, progress
+        repeat, recount, command, progress
             As in :func:`~undertow.release.run.run_release`.
 
         Raises
@@ -114,6 +115,7 @@ class ReleaseFile:
             "folder": self._folder(plan.timeline, output),
             "title": self.title,
             "repeat": repeat,
+            "recount": recount,
             "progress": progress,
         }
         named = {"command": command, **about}

@@ -78,13 +78,14 @@ def read_table(
     folder: Path | None = None,
     title: str = "release",
     repeat: int = 1,
+    recount: int = 1,
     progress: Progress | None = None,
 ) -> Reading:
     """Read what a run needs where there is no ledger yet; nothing is made or charged.
 
     Parameters
     ----------
-    plan, table, folder, title, repeat, progress
+    plan, table, folder, title, repeat, recount, progress
         As in :func:`run_release`.
 
     Raises
@@ -98,7 +99,8 @@ def read_table(
     if folder is not None:
         require_own_folder(folder, title)
     plan.timeline.require_over(_now())
-    earlier_nodes(plan, None, _checked_repeat(repeat))
+    earlier_nodes(plan, None, _checked(repeat, "repeat"))
+    _checked(recount, "recount")
     return _read(plan, table, progress or _nobody)
 
 
@@ -110,6 +112,7 @@ def run_release(
     folder: Path | None = None,
     title: str = "release",
     repeat: int = 1,
+    recount: int = 1,
     command: str | None = None,
     progress: Progress | None = None,
     source: NoiseSource | None = None,
@@ -133,6 +136,8 @@ def run_release(
     repeat : int, optional
         The same run is charged once and gives one output, however often it is asked
         for; a larger number asks for another one, and pays for it.
+    recount : int, optional
+        The same for the count before the release, of a run that it stopped.
     command : str, optional
         How the run was started, for the report.
     progress : callable, optional
@@ -160,10 +165,11 @@ def run_release(
     tell = progress or _nobody
     _check(folder, source)
     require_ledger(plan, ledger)
-    keys = run_keys(plan, ledger, repeat=_checked_repeat(repeat))
-    known = _known(plan, ledger, keys, repeat)
+    keys = run_keys(plan, ledger, repeat=_checked(repeat, "repeat"))
+    count = check_key(keys[0], _checked(recount, "recount"))
+    known = _known(plan, ledger, keys, repeat, count)
     if known is None and plan.check is not None:
-        _require_enough(_stored_count(ledger, keys[0], repeat), repeat)
+        _require_enough(_stored_count(ledger, count, recount), recount)
     if folder is not None:
         require_own_folder(folder, title)
         require_newest(folder, ledger)
@@ -172,7 +178,13 @@ def run_release(
     if charge is None or stored is None:
         key = keys[0] if charge is None else charge.key
         charge, stored, ours = _release(
-            plan, ledger, key, (table, title, command, repeat), tell, source, reading
+            plan,
+            ledger,
+            key,
+            (table, title, command, repeat, recount),
+            tell,
+            source,
+            reading,
         )
     record = read_record(stored)
     require_margins(record, plan.document, repeat=repeat)
@@ -189,29 +201,33 @@ def run_release(
 
 
 def _known(
-    plan: ReleasePlan, ledger: BudgetLedger, keys: Sequence[str], repeat: int
+    plan: ReleasePlan,
+    ledger: BudgetLedger,
+    keys: Sequence[str],
+    repeat: int,
+    count: str,
 ) -> Charge | None:
     """Return the charge of this run, if any; a new one is refused if it must be."""
     known = find_charge(ledger, keys)
     if known is None:
         plan.timeline.require_over(_now())
         try:
-            _require_budget(plan, ledger, keys[0])
+            _require_budget(plan, ledger, count)
         except BudgetExceeded:
             # The same run may have been charged by another process since.
             known = find_charge(ledger, keys)
             if known is None:
                 raise
     if known is not None:
-        _require_open(known, repeat)
+        _require_open(known, f"repeat={repeat + 1}")
     return known
 
 
-def _require_open(charge: Charge, repeat: int) -> None:
+def _require_open(charge: Charge, other: str) -> None:
     if charge.state == "spoiled":
         raise PlanError(
             "this run must be open, got one that was closed without an output: "
-            f"{charge.reason or 'no reason given'}; ask for repeat={repeat + 1}."
+            f"{charge.reason or 'no reason given'}; ask for {other}."
         )
 
 
@@ -219,19 +235,20 @@ def _release(
     plan: ReleasePlan,
     ledger: BudgetLedger,
     key: str,
-    about: tuple[Any, str, str | None, int],
+    about: tuple[Any, str, str | None, int, int],
     tell: Progress,
     source: NoiseSource | None,
     reading: Reading | None,
 ) -> tuple[Charge, bytes, bool]:
     """Ask, charge, draw and store; return what is committed, and if it is our draw."""
-    table, title, command, repeat = about
+    table, title, command, repeat, recount = about
     earlier = earlier_nodes(plan, ledger, repeat)
     read = _read(plan, table, tell) if reading is None else reading
     check = None
     if plan.check is not None:
         tell("counting")
-        check = _count(plan, ledger, key, (title, repeat), source, read)
+        count = check_key(key, recount)
+        check = _count(plan, ledger, count, (title, recount), source, read)
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
@@ -261,13 +278,13 @@ def _count(
     of one that was killed before its release.
     """
     assert plan.check is not None
-    title, repeat = about
-    stored = _stored_count(ledger, key, repeat)
+    title, recount = about
+    stored = _stored_count(ledger, key, recount)
     if stored is None:
         details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
         charge = ledger.charge(
             plan.check.releases,
-            key=check_key(key),
+            key=key,
             label=f"{title} (count)",
             details=details,
             frame=frame_of(plan),
@@ -276,21 +293,23 @@ def _count(
         found = check_bytes(str(plan.check.measure), plan.check.least, drawn)
         found = ledger.store(charge, found)
         stored = {**read_check(found), "entry": charge.number}
-    _require_enough(stored, repeat)
+    _require_enough(stored, recount)
     return stored
 
 
-def _stored_count(ledger: BudgetLedger, key: str, repeat: int) -> dict[str, Any] | None:
+def _stored_count(
+    ledger: BudgetLedger, key: str, recount: int
+) -> dict[str, Any] | None:
     """Return the stored count before a run, if any."""
-    charge = ledger.find(check_key(key))
+    charge = ledger.find(key)
     if charge is None:
         return None
-    _require_open(charge, repeat)
+    _require_open(charge, f"recount={recount + 1}")
     stored = ledger.output(charge)
     return None if stored is None else {**read_check(stored), "entry": charge.number}
 
 
-def _require_enough(check: dict[str, Any] | None, repeat: int) -> None:
+def _require_enough(check: dict[str, Any] | None, recount: int) -> None:
     """Refuse a run whose count found too little."""
     if check is None or check["count"] >= check["at_least"]:
         return
@@ -298,8 +317,8 @@ def _require_enough(check: dict[str, Any] | None, repeat: int) -> None:
         f"the release must find at least {check['at_least']:,} {check['measure']}, got "
         f"{check['count']:,} in a count with noise, which is charged as entry "
         f"{check['entry']}; nothing else is: run undertow release check to see why, "
-        "and repair the release file; or the table, and count anew with repeat="
-        f"{repeat + 1}."
+        "and repair the release file; or the table, and count anew with recount="
+        f"{recount + 1}."
     )
 
 
@@ -354,16 +373,17 @@ def _check(folder: Path | None, source: NoiseSource | None) -> None:
         check_folder(folder)
 
 
-def _checked_repeat(repeat: int) -> int:
+def _checked(number: int, name: str) -> int:
     try:
-        return check_count(repeat, "repeat")
+        return check_count(number, name)
     except ValueError as fault:
         raise PlanError(str(fault)) from None
 
 
-def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, key: str) -> None:
+def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, count: str) -> None:
+    """Refuse a run, with its count unless it was charged, that does not fit."""
     asked = list(plan.releases)
-    if plan.check is not None and ledger.find(check_key(key)) is None:
+    if plan.check is not None and ledger.find(count) is None:
         asked += plan.check.releases
     after = ledger.quote(asked)
     for state in ledger.budget_states():  # those of correlation models too

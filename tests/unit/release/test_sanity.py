@@ -286,27 +286,50 @@ def test_a_repaired_file_is_counted_anew_and_goes_through(tmp_path):
     assert len(charges(tmp_path / "visits.ledger")) == 3
 
 
-def test_a_repaired_table_is_counted_anew_under_another_repeat(tmp_path):
+def test_a_repaired_table_is_counted_anew_where_that_is_asked_for(tmp_path):
     file = write(tmp_path, zone="a")
-    with pytest.raises(AssumptionError, match="repeat=2"):
+    with pytest.raises(AssumptionError, match="count anew with recount=2"):
         load(file).run()
     write(tmp_path, zone="A")
     with pytest.raises(AssumptionError):
         load(file).run()
-    assert load(file).run(repeat=2).record["check"]["entry"] == 3
+    done = load(file).run(recount=2)
+    assert done.record["check"]["entry"] == 3
+    assert load(file).run().answers == done.answers  # whichever count it was
+    with pytest.raises(PlanError, match="recount must be"):
+        load(file).run(recount=0)
+
+
+def test_a_running_total_goes_on_after_a_run_that_was_stopped(tmp_path):
+    source = {"time": "ts", "types": {"ts": "date"}, **WINDOWS}
+    about = {
+        "columns": "person,zone,ts",
+        "source": source,
+        "query": {"running": True},
+        "check": {"units_at_least": 4000, "share": "0.05", "tries": 2},
+    }
+    rows = [f"{at},A,2026-01-0{1 + at % 3}" for at in range(24_000)]
+    file = write_visits(tmp_path, [r for r in rows if r[-1] != "2"], **about)
+    load(file).run(as_of="2026-01-02")
+    with pytest.raises(AssumptionError, match="recount=2"):
+        load(file).run(as_of="2026-01-03")
+    write_visits(tmp_path, rows, **about)
+    load(file).run(as_of="2026-01-03", recount=2)
+    done = load(file).run(as_of="2026-01-04")
+    assert abs(done.answers[0]["rows"][0][1] - 24_000) < 5000
 
 
 def test_tries_that_the_budget_has_no_room_for_are_refused(tmp_path):
     file = write(tmp_path, zone="a")
-    for repeat in (1, 2, 3):
+    for recount in (1, 2, 3):
         with pytest.raises(AssumptionError):
-            load(file).run(repeat=repeat)
+            load(file).run(recount=recount)
     with pytest.raises(BudgetExceeded):
-        load(file).run(repeat=4)
+        load(file).run(recount=4)
     assert len(charges(tmp_path / "visits.ledger")) == 3
     write(tmp_path, zone="A")
     with pytest.raises(BudgetExceeded):
-        load(file).run(repeat=4)
+        load(file).run(repeat=2)
 
 
 def test_a_count_that_was_charged_and_killed_is_finished_without_a_charge(
