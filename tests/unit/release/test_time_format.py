@@ -167,3 +167,28 @@ def test_every_directive_is_one_of_python_and_is_told_of():
     for name, words in DIRECTIVES.items():
         assert words
         assert day.strftime(name)
+
+
+@pytest.mark.parametrize(
+    ("table", "types", "frame"),
+    [
+        ("a.csv", {}, {"unit": "text"}),
+        ("a.csv", {"p": "int"}, {"unit": "int"}),
+        ("a.csv", {"p": {"date": "%d.%m.%Y"}}, {"unit": "date as %d.%m.%Y"}),
+        ("a.parquet", {}, {}),
+        ("a.parquet", {"t": {"date": "%d.%m.%Y"}}, {}),
+        ("a.parquet", {"p": {"date": "%d.%m.%Y"}}, {"unit": "date as %d.%m.%Y"}),
+    ],
+)
+def test_a_ledger_is_told_what_units_are_read_as(table, types, frame):
+    from undertow.release import plan_release
+    from undertow.release.ledger_place import frame_of
+
+    document = mapping(types)
+    source = document.source.model_copy(update={"table": table})
+    plan = plan_release(document.model_copy(update={"source": source}))
+    assert {
+        name.removeprefix("type of "): kind
+        for name, kind in frame_of(plan).items()
+        if name.startswith("type of ")
+    } == frame
