@@ -82,9 +82,7 @@ def plan_release(
     check, rest = _check(document, timeline, shapes, promise)
     shares = _shares(shapes, timeline=timeline, promise=rest)
     if check is not None:
-        _require_together(
-            [check.share, *chain.from_iterable(shares)], timeline, promise
-        )
+        _require_together(check, [*chain.from_iterable(shares)], timeline, promise)
     return ReleasePlan(
         document,
         timeline,
@@ -115,11 +113,15 @@ def _check(
 
 
 def _require_together(
-    shares: Sequence[Share], timeline: Timeline, promise: Promise
+    check: SanityCount, shares: Sequence[Share], timeline: Timeline, promise: Promise
 ) -> None:
     """Check that counts and queries keep the promise together, by exact arithmetic."""
     if not composed_within(
-        shares, domain=timeline.domain, unit=timeline.unit, promise=promise
+        shares,
+        domain=timeline.domain,
+        unit=timeline.unit,
+        promise=promise,
+        others=check.covered,
     ):
         raise AssumptionError(
             "check.share must leave a budget within which the promise is kept, got a "

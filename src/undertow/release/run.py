@@ -287,7 +287,7 @@ def _count(
             key=key,
             label=f"{title} (count)",
             details=details,
-            frame=frame_of(plan),
+            frame=plan.check.frame(frame_of(plan)),
         )
         drawn = plan.check.noisy(read.counted, source=source)
         found = check_bytes(str(plan.check.measure), plan.check.least, drawn)

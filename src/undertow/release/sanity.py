@@ -10,7 +10,7 @@ numbers by at most :math:`\Delta`, and so the least of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -27,9 +27,9 @@ from undertow.release.budget import Need, Share, calibrate_noise
 from undertow.release.job import Aggregates, Job, Measure, Slice
 from undertow.release.plan_query import QueryShape
 from undertow.release.promise import Promise
-from undertow.release.sensitivity import Reach
+from undertow.release.sensitivity import ClaimUnit, Reach
 from undertow.release.timeline import Timeline
-from undertow.spaces.base import View
+from undertow.spaces import Identity, User
 
 if TYPE_CHECKING:
     from undertow.release.document import ReleaseDocument
@@ -40,6 +40,8 @@ __all__ = ["SanityCount", "sanity_count", "split_promise"]
 _PASSING = 0.05
 # By so much a converted level is lowered: conversions are exact up to their last bits.
 _MARGIN = 1 - Fraction(1, 2**40)
+_WHOLE = ClaimUnit(User(add_remove=True), User())
+_OF_TIMES = frozenset({"start", "time", "type of time", "window"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ class SanityCount:
         What the engine is asked, query by query.
     slice : Slice or None
         Which times are read.
-    view : View
-        What that is to the accounting.
+    whole : bool
+        Whether units are counted over several windows. It is then nothing to the
+        accounting what a window is, or as what the time is read.
     releases : tuple of Release
         One count, for the ledger.
     covered : tuple of Release
@@ -77,9 +80,14 @@ class SanityCount:
     share: Share
     jobs: tuple[Job, ...]
     slice: Slice | None
-    view: View
+    whole: bool
     releases: tuple[Release, ...]
     covered: tuple[Release, ...]
+
+    def frame(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what units and times stand for in a count, of those of its release."""
+        drop = _OF_TIMES if self.whole else frozenset()
+        return {name: value for name, value in frame.items() if name not in drop}
 
     @property
     def empty_passes(self) -> float:
@@ -230,9 +238,14 @@ def sanity_count(
     if measure == "rows":
         moved = max(shape.contribution.row_reach().total for shape in shapes)
     reach = Reach(moved, moved**2, 1).of_one_sign(cells=1, most=moved)
-    need = Need("check", reach, Fraction(1), timeline.views() * stated.tries)
+    unit, views, view = timeline.unit, timeline.views(), timeline.view()
+    windows = timeline.windows_read if timeline.kind == "window" else 1
+    whole = measure == "units" and windows > 1
+    if whole:  # a unit moves it by one, however many windows it is in
+        unit, views, view = _WHOLE, (Identity(),), Identity()
+    need = Need("check", reach, Fraction(1), views * stated.tries)
     [share] = calibrate_noise(
-        [need], domain=timeline.domain, unit=timeline.unit, promise=promise
+        [need], domain=timeline.domain, unit=unit, promise=promise
     )
     enough = share.noise.radius(2 * _PASSING) + 1
     if least < enough:
@@ -241,7 +254,6 @@ def sanity_count(
             f"budget, got {least}: a release that finds nothing would pass too often; "
             "raise it, or state a larger check.share."
         )
-    view = timeline.view()
     return SanityCount(
         measure,
         least,
@@ -250,9 +262,9 @@ def sanity_count(
         share,
         tuple(_job(shape.job, measure) for shape in shapes),
         timeline.slice,
-        view,
-        share.releases([view], timeline.unit),
-        share.releases(need.views, timeline.unit),
+        whole,
+        share.releases([view], unit),
+        share.releases(need.views, unit),
     )
 
 

@@ -109,26 +109,33 @@ def some_release(random, notion):
     return part, ut.Release.with_claims("some", claims, view=view)
 
 
-def released(promise, *, by_run):
+def seen(view):
+    if isinstance(view, ut.Identity):
+        return set(range(TIMES))
+    return set(range(view.start, view.start + view.length))
+
+
+def released(promise, *, measure, by_run):
     """Return what all runs of a release with a count before each release, and where."""
-    check = {"units_at_least": 10**6, "share": "0.05", "tries": 3}
+    check = {f"{measure}_at_least": 10**6, "share": "0.05", "tries": 3}
     source = {**WINDOWED, "users": USERS, "per": {"window": "1d"}}
     as_of = "2026-01-02" if by_run else None
     plan = release_plan(promise, source=source, check=check, as_of=as_of)
     assert plan.timeline.runs == (TIMES if by_run else 1)
-    parts = [
-        (set(range(r.view.start, r.view.start + r.view.length)), r)
-        for r in plan.horizon().releases
-    ]
+    parts = [(seen(r.view), r) for r in plan.horizon().releases]
     assert len(parts) == plan.timeline.runs * (3 + len(plan.parts))
     return plan, parts
 
 
+@pytest.mark.parametrize("measure", ["units", "rows"])
 @pytest.mark.parametrize("by_run", [False, True])
 @pytest.mark.parametrize("promise", [{"epsilon": "2"}, {"rho": "1/2"}])
 @pytest.mark.parametrize("level", LEVELS)
-def test_counts_before_releases_keep_the_promise_with_them(level, promise, by_run):
-    plan, parts = released({**promise, "granularity": level}, by_run=by_run)
+def test_counts_before_releases_keep_the_promise_with_them(
+    level, promise, by_run, measure
+):
+    promise = {**promise, "granularity": level}
+    plan, parts = released(promise, measure=measure, by_run=by_run)
     (total,) = plan.promise.total.exact_parameters()
     (stated,) = plan.promise.cost(plan.horizon()).loss.exact_parameters()
     counts = [(part, release) for part, release in parts if release.name == "check"]

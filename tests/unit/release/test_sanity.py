@@ -371,6 +371,34 @@ def test_each_run_of_a_continual_release_is_counted_by_itself(tmp_path):
     assert len(charges(tmp_path / "visits.ledger")) == 5
 
 
+def test_units_of_all_windows_cost_a_user_no_more_than_an_event():
+    check = {"units_at_least": 10**5, "share": "0.01"}
+    noises = {
+        name: planned(
+            {"epsilon": "1", "granularity": name}, check, source=WINDOWS
+        ).check.share.noise
+        for name in ("event:add-remove", "user:add-remove", "user")
+    }
+    assert len({noise.parameter for noise in noises.values()}) == 1
+
+
+def test_windows_are_repaired_after_their_times_were_read_in_a_wrong_format(tmp_path):
+    rows = [f"{at},A,{1 + at % 5}.1.2026" for at in range(4000)]
+    source = {"time": "ts", **WINDOWS}
+    about = {
+        "columns": "person,zone,ts",
+        "check": {"units_at_least": 2500, "share": "0.02"},
+    }
+    wrong = {**source, "types": {"ts": "date"}}
+    file = write_visits(tmp_path, rows, source=wrong, **about)
+    with pytest.raises(AssumptionError, match="must find at least 2,500 units"):
+        load(file).run()
+    right = {**source, "types": {"ts": {"date": "%d.%m.%Y"}}}
+    file = write_visits(tmp_path, rows, source=right, **about)
+    assert load(file).run().record["check"]["count"] > 2500
+    assert len(charges(tmp_path / "visits.ledger")) == 3
+
+
 def test_discovered_keys_are_counted_before_too(tmp_path):
     query = {
         "name": "z",
