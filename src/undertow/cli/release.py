@@ -23,7 +23,7 @@ __all__ = ["release"]
 
 release = typer.Typer(
     name="release",
-    help="A private release of a table: what it will cost, whether it fits, and making it.",
+    help="A private release of a table: its cost, whether it fits, and making it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
