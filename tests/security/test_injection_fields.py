@@ -147,6 +147,19 @@ DOCUMENTS = {
         {"granularity": "event", "mu": "1"},
         [{**VISITS, "running": True}],
     ),
+    "units first": document(
+        promise={"granularity": "user", "epsilon": "10000"},
+        check={"units_at_least": 1, "share": "1/100", "tries": 3},
+    ),
+    "rows first": document(
+        {
+            "table": "../visits.csv",
+            "types": {"zone": {"date": "%d/%m/%Y"}},
+            "unit": "person",
+        },
+        {"granularity": "user", "epsilon": "10000"},
+        check={"rows_at_least": 1, "share": "1/100", "tries": 1},
+    ),
     "chain": correlated(
         model="markov", transition=[["1/2", "1/2"], ["1/4", "3/4"]], initial=["1", "0"]
     ),
@@ -154,6 +167,11 @@ DOCUMENTS = {
     "normal": correlated(model="gaussian", correlation="0.1", group=2),
     "series": correlated(model="gaussian", phi="0.1", length=4),
 }
+
+
+def entries(name: str) -> int:
+    """Return the entries of a run in its ledger: each charge and its output."""
+    return 4 if "check" in DOCUMENTS.get(name, {}) else 2
 
 
 class Leaf(NamedTuple):
@@ -300,7 +318,7 @@ def check(done: Any, leaf: Leaf, folder: Path) -> None:
     outside = folder.parent / "outside"
     paid = charges(folder) + charges(outside)
     if done.exit_code == 0:
-        assert paid == 2  # the charge and its output
+        assert paid == entries(leaf.document)
     else:
         assert done.exit_code in (2, 3), done.exception
         assert done.stderr.count("\n") == 1
@@ -321,7 +339,7 @@ def test_the_documents_run_as_they_are(root, name, monkeypatch):
         path = write_plan(folder, DOCUMENTS[name], "release.toml")
         done = run_file(path, name)
         assert done.exit_code == 0, done.stderr
-        assert charges(folder) == 2
+        assert charges(folder) == entries(name)
         assert list((folder / "out").rglob("manifest.json"))
     finally:
         for made in (root / "plain", root / "elsewhere"):

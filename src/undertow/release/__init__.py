@@ -10,6 +10,7 @@ from undertow.release.document import (
     release_from_mapping,
     release_schema,
 )
+from undertow.release.findings import TableCheck, check_table
 from undertow.release.job import (
     Aggregates,
     Bounding,
@@ -23,6 +24,7 @@ from undertow.release.query_plan import QueryPlan
 from undertow.release.release_file import ReleaseFile, from_table, load
 from undertow.release.run import ReleaseRun, run_release
 from undertow.release.source import Source, open_source
+from undertow.release.time_format import TimeFormat
 
 __all__ = [
     "Aggregates",
@@ -37,7 +39,10 @@ __all__ = [
     "ReleaseRun",
     "Slice",
     "Source",
+    "TableCheck",
+    "TimeFormat",
     "Value",
+    "check_table",
     "from_table",
     "load",
     "open_source",

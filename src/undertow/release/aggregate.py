@@ -21,7 +21,7 @@ from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source, guarded
 
-__all__ = ["Rows", "aggregate"]
+__all__ = ["Rows", "aggregate", "cell_names", "counted"]
 
 ibis = load("ibis")
 
@@ -100,7 +100,10 @@ def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
     However many groups there are to be discovered, all are taken: a limit would tell
     their true number to whoever sees it refused.
     """
-    totals = _totals(rows, job, _cells(rows, job, where))
+    totals = _totals(rows, job, counted(rows, job, where))
+    if job.total:
+        with guarded(rows.backend):
+            return _completed(job, rows.source.execute(totals).to_pydict())
     found = rows.source.execute(totals)
     with guarded(rows.backend):
         plain = found.to_pydict()
@@ -112,13 +115,25 @@ def _places(job: Job) -> range:
     return range(len(job.by))
 
 
-def _cell_names(job: Job) -> list[str]:
+def cell_names(job: Job) -> list[str]:
+    """Return the columns that tell the cells of a job apart."""
     names = [f"key{i}" for i in _places(job)]
     return [*names, _BIN] if job.bins is not None else names
 
 
-def _cells(rows: Rows, job: Job, where: Any) -> Any:
-    """Return the rows that count, with the keys of their cells and their codes."""
+def counted(rows: Rows, job: Job, where: Any) -> Any:
+    """Return the rows that count, with the keys of their cells and their codes.
+
+    Parameters
+    ----------
+    rows, job, where
+        As for :func:`aggregate`.
+
+    Returns
+    -------
+    Ibis table
+        With the columns of :func:`cell_names` and, where there are units, ``unit``.
+    """
     table = rows.table if where is None else rows.table.filter(where)
 
     def read(name: str) -> Any:
@@ -181,6 +196,11 @@ def _fits(key: Any, kind: Any) -> bool:
     return bool(isinstance(key, str) and kind.is_string())
 
 
+def _grouped_names(job: Job) -> list[str]:
+    """Return the columns that tell apart what is returned."""
+    return [] if job.total else cell_names(job)
+
+
 def _totals(rows: Rows, job: Job, cells: Any) -> Any:
     """Return the query for the measures of all observed cells."""
     bounded = job.groups_per_unit is not None or job.rows_per_group is not None
@@ -194,13 +214,13 @@ def _totals(rows: Rows, job: Job, cells: Any) -> Any:
         "squares": lambda: _exact_sum(_square(cells[_CODE], job), rows.backend),
     }
     chosen = {str(name): measures[name]() for name in job.measures}
-    return _grouped(cells, _cell_names(job), chosen)
+    return _grouped(cells, _grouped_names(job), chosen)
 
 
 def _bounded_totals(rows: Rows, job: Job, cells: Any) -> Any:
     """Bound rows per cell, then cells per unit, then add up over units."""
     unit = [_UNIT] if rows.window is None else [_UNIT, _WINDOW]
-    names = _cell_names(job)
+    names = cell_names(job)
     if job.rows_per_group is not None:
         used = [_USED + str(i) for i in range(len(rows.used))]
         cells = keep_first(
@@ -224,7 +244,7 @@ def _bounded_totals(rows: Rows, job: Job, cells: Any) -> Any:
     }
     if "units" in chosen:
         chosen["units"] = pairs[_UNIT].nunique()
-    return _grouped(pairs, names, chosen)
+    return _grouped(pairs, _grouped_names(job), chosen)
 
 
 def _pairs(rows: Rows, job: Job, cells: Any, within: list[str]) -> Any:
@@ -259,11 +279,13 @@ def _grouped(table: Any, names: list[str], measures: dict[str, Any]) -> Any:
 
 def _completed(job: Job, found: dict[str, list[Any]]) -> Aggregates:
     """Put the observed cells on the grid."""
-    names = _cell_names(job)
+    names = _grouped_names(job)
     observed = list(zip(*(found[name] for name in names), strict=True))
     if not names:
         observed = [()]
-    if job.grid is None:
+    if job.total:
+        cells = [()]
+    elif job.grid is None:
         cells = sorted(observed, key=lambda cell: tuple(map(str, cell)))
     else:
         cells = _all_cells(job)

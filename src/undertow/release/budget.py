@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 from undertow.composition import Claim, Plan, Release
 from undertow.errors import AssumptionError
@@ -149,11 +150,16 @@ def calibrate_noise(
 
 
 def composed_within(
-    shares: Sequence[Share], *, domain: Domain, unit: ClaimUnit, promise: Promise
+    shares: Sequence[Share],
+    *,
+    domain: Domain,
+    unit: ClaimUnit,
+    promise: Promise,
+    others: Sequence[Release] = (),
 ) -> bool:
     """Return whether all releases together keep the promise, by exact arithmetic."""
-    plan = Plan(domain, _merged(_all_releases(shares, unit), promise))
-    return promise.kept_by(plan)
+    releases = chain(others, _all_releases(shares, unit))
+    return promise.kept_by(Plan(domain, _merged(releases, promise)))
 
 
 def _mixes_windows(shares: Sequence[Share]) -> bool:

@@ -23,6 +23,7 @@ from undertow.release.document_errors import Fault, masked, refused
 from undertow.release.document_fields import Formula, Name, Part
 from undertow.release.document_parts import (
     BoundsPart,
+    CheckPart,
     LedgerPart,
     OutputPart,
     SourcePart,
@@ -78,6 +79,8 @@ class ReleaseDocument(Part):
     """The attacker that an advantage is promised against."""
     bounds: BoundsPart = Field(default_factory=BoundsPart)
     """How much of the data of one unit counts."""
+    check: CheckPart | None = None
+    """A small count with noise before the release."""
     queries: Annotated[tuple[QueryPart, ...], AfterValidator(_names_once)] = Field(
         strict=False, min_length=1, max_length=_MOST_QUERIES
     )
@@ -110,7 +113,12 @@ class ReleaseDocument(Part):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, defaults filled in, no password."""
-        return self.model_dump(mode="json")
+        found = self.model_dump(mode="json")
+        if (
+            self.check is None
+        ):  # unknown to earlier versions, whose keys are still found
+            del found["check"]
+        return found
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of the document, in hex.
@@ -128,6 +136,7 @@ class ReleaseDocument(Part):
         self._check_columns()
         self._check_bounds()
         self._check_promise()
+        self._check_count()
         for at, query in enumerate(self.queries):
             self._check_query(query, f"queries[{at}]")
         cells = sum(query.cells for query in self.queries)
@@ -176,6 +185,14 @@ class ReleaseDocument(Part):
                 "bounds.rows_per_unit",
                 "must be given, got nothing; without it one unit could change the "
                 "answers without limit (or give groups_per_unit and rows_per_group)",
+            )
+
+    def _check_count(self) -> None:
+        each = self.source.unit is None or self.source.kind == "event"
+        if each and self.check is not None and self.check.units_at_least is not None:
+            raise Fault(
+                "check.units_at_least",
+                "must be rows_at_least where each row counts by itself, got units",
             )
 
     def _check_promise(self) -> None:

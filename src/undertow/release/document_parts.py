@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -14,11 +15,26 @@ from pydantic import (
 )
 
 from undertow.release.document_errors import Fault, nearest, shown
-from undertow.release.document_fields import Duration, Moment, Name, Part, Url
+from undertow.release.document_fields import (
+    Duration,
+    Moment,
+    Name,
+    Part,
+    Probability,
+    Url,
+)
 from undertow.release.durations import parse_duration, written_duration
 from undertow.release.moments import epoch_us
+from undertow.release.time_format import TimeFormat
 
-__all__ = ["BoundsPart", "LedgerPart", "OutputPart", "SourcePart", "Window"]
+__all__ = [
+    "BoundsPart",
+    "CheckPart",
+    "LedgerPart",
+    "OutputPart",
+    "SourcePart",
+    "Window",
+]
 
 MOST_WINDOWS = 10**6
 _PER = 'must be "user", "event" or { window = "1h" }'
@@ -79,9 +95,60 @@ Per = Annotated[
 ]
 
 
-ColumnType = Literal["bool", "date", "float", "int", "text", "timestamp"]
-"""What a column of a CSV file holds. Guessing it from the rows would let the row of one
-person change how the rows of all others are read."""
+_KINDS = ("bool", "date", "float", "int", "text", "timestamp")
+
+
+def _column_type(value: Any) -> str | TimeFormat:
+    if isinstance(value, TimeFormat):
+        return value
+    if isinstance(value, str):
+        if value not in _KINDS:
+            known = ", ".join(_KINDS)
+            got = f"{shown(value)}{nearest(value, _KINDS)}"
+            raise ValueError(f"must be one of {known}, or {_FORMAT}, got {got}")
+        return value
+    if not isinstance(value, dict) or len(value) != 1:
+        raise ValueError(f"must be a type or {_FORMAT}, got {shown(value)}")
+    [(kind, text)] = value.items()
+    if kind not in ("date", "timestamp"):
+        near = nearest(kind, ("date", "timestamp"))
+        raise ValueError(f"must be {_FORMAT}, got {shown(kind)}{near}")
+    try:
+        return TimeFormat(kind, text)
+    except ValueError as fault:
+        raise ValueError(f".{kind} {fault}") from None
+
+
+def _type_written(value: str | TimeFormat) -> str | dict[str, str]:
+    return value.written if isinstance(value, TimeFormat) else value
+
+
+_FORMAT = '{ timestamp = "%d/%m/%Y %H:%M" }'
+
+ColumnType = Annotated[
+    str | TimeFormat,
+    PlainValidator(_column_type),
+    PlainSerializer(_type_written),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(_KINDS)},
+                *(
+                    {
+                        "type": "object",
+                        "properties": {kind: {"type": "string", "maxLength": 100}},
+                        "required": [kind],
+                        "additionalProperties": False,
+                    }
+                    for kind in ("date", "timestamp")
+                ),
+            ]
+        }
+    ),
+]
+"""What a column of a CSV file holds, or how a column of text writes its times. Guessing
+it from the rows would let the row of one person change how the rows of all others are
+read."""
 
 
 class SourcePart(Part):
@@ -94,7 +161,8 @@ class SourcePart(Part):
     format: Literal["csv", "parquet", "duckdb", "sqlite"] | None = None
     """The format of a file whose name does not end with it."""
     types: dict[Name, ColumnType] = Field(default_factory=dict, max_length=1000)
-    """Types of the columns of a CSV file; a column that is not named is text."""
+    """Types of the columns of a CSV file; a column that is not named is text. The
+    format of times, as in { timestamp = "%d/%m/%Y %H:%M" }, of text in any table."""
     unit: Name | None = None
     """The column of the protected unit; without it every row is its own unit."""
     time: Name | None = None
@@ -186,6 +254,33 @@ class BoundsPart(Part):
         return self.rows_per_unit is not None or (
             self.groups_per_unit is not None and self.rows_per_group is not None
         )
+
+
+class CheckPart(Part):
+    """A small count with noise before the release, which stops one that finds little.
+
+    The least number of units, or rows, that count in any query is counted.
+    """
+
+    units_at_least: int | None = Field(default=None, ge=1, le=10**15)
+    """The noisy number of units from which on the release is made."""
+    rows_at_least: int | None = Field(default=None, ge=1, le=10**15)
+    """The noisy number of rows from which on the release is made."""
+    share: Probability = Fraction(1, 100)
+    """The part of the budget of one count."""
+    tries: int = Field(default=3, ge=1, le=100)
+    """How many counts of a run the budget has room for, those that stop it included."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [self.units_at_least, self.rows_at_least]
+        if sum(limit is not None for limit in given) != 1:
+            got = "both" if None not in given else "nothing"
+            raise Fault("", f"must give units_at_least or rows_at_least, got {got}")
+        if self.share * self.tries >= 1:
+            got = f"{float(self.share):g} and {self.tries}"
+            raise Fault("share", f"must leave a budget after all tries, got {got}")
+        return self
 
 
 class OutputPart(Part):

@@ -31,7 +31,7 @@ from undertow.release.expression_kinds import Kind
 from undertow.release.job import Aggregates, Bounding, Job, Slice
 from undertow.release.source import Source
 
-__all__ = ["run_jobs"]
+__all__ = ["Pipeline", "inside", "run_jobs"]
 
 ibis = load("ibis")
 
@@ -107,7 +107,7 @@ def run_jobs(
     if len(key) < _KEY_BYTES:
         raise ValueError(f"key must have at least 16 bytes, got {len(key)}.")
     bounding = Bounding(None, None) if bounding is None else bounding
-    run = _Run(source, tuple(jobs), dict(columns or {}), bounding, slice, key)
+    run = Pipeline(source, tuple(jobs), dict(columns or {}), bounding, slice, key)
     try:
         return run.answers()
     except EngineError as fault:
@@ -120,7 +120,9 @@ def run_jobs(
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class Pipeline:
+    """Jobs on one table: from what is stored to the bounded rows that they read."""
+
     source: Source
     jobs: tuple[Job, ...]
     derived: dict[str, Expression]
@@ -139,13 +141,13 @@ class _Run:
     def rows(self) -> Rows:
         """Return the bounded rows with the columns that the jobs read."""
         bounding = self.bounding
-        table, used = self._read(), tuple(sorted(self._used()))
+        table, used = self._read(), tuple(sorted(self.used()))
         window = None
         if bounding.unit is not None and bounding.window_us is not None:
             table, window = self._windowed(table), _WINDOW
         rows = Rows(
             table,
-            self._column,
+            self.column,
             bounding.unit,
             window,
             used,
@@ -174,17 +176,18 @@ class _Run:
         table = rows.table
         return to_ibis(job.where, table, self.derived, name=name, kind=Kind.BOOLEAN)
 
-    def _column(self, name: str, table: Any) -> Any:
+    def column(self, name: str, table: Any) -> Any:
+        """Return the column or derived column of a name."""
         if name in self.derived:
             return to_ibis(self.derived[name], table, self.derived, name=name)
         return table[name]
 
     def _read(self) -> Any:
         """Return the rows of the slice, times in UTC, only columns that are used."""
-        backend, used = self.source.backend, sorted(self._used())
+        backend, used = self.source.backend, sorted(self.used())
         times = () if self.slice is None else (self.slice.column,)
         read = sorted({*used, *times})
-        table = self._part(self._held(read))
+        table = self._part(self.held(read))
         if backend == "duckdb" and self._bounds and not self.source.stored:
             # Bounding reads it several times: all of them must see the same rows.
             table = self._part(self.source.kept(table.select(*read)))
@@ -195,7 +198,7 @@ class _Run:
             chosen[name] = enclosed(chosen[name])
         return table.select(**chosen) if chosen else table
 
-    def _held(self, names: Sequence[str]) -> Any:
+    def held(self, names: Sequence[str]) -> Any:
         """Return the table, these columns with values that no query fails on."""
         table, changed = self.source.table, {}
         for name in names:
@@ -209,7 +212,7 @@ class _Run:
     def _part(self, table: Any) -> Any:
         """Return the rows of the slice that belong to a unit."""
         if self.slice is not None:
-            table = table.filter(_inside(table[self.slice.column], self.slice))
+            table = table.filter(inside(table[self.slice.column], self.slice))
         if self.bounding.unit is not None:
             unit = table[self.bounding.unit]
             _check_unit(self.bounding.unit, unit.type())
@@ -234,15 +237,15 @@ class _Run:
         table = table.mutate(**{_WINDOW: start})
         return table.filter(table[_WINDOW].notnull())  # infinite times have none
 
-    def _used(self) -> set[str]:
+    def used(self) -> set[str]:
         """Return the columns of the table that anything depends on."""
         names = {self.bounding.unit} - {None}
         if self.bounding.window_us is not None:
             names.add(self.bounding.time)
         found = _without_derived({str(name) for name in names}, self.derived)
-        return found.union(*(self._used_by(job) for job in self.jobs))
+        return found.union(*(self.used_by(job) for job in self.jobs))
 
-    def _used_by(self, job: Job) -> set[str]:
+    def used_by(self, job: Job) -> set[str]:
         """Return the columns of the table that a job depends on."""
         names = set(job.by) | ({job.bin_column} - {None})
         names |= set() if job.value is None else {job.value.column}
@@ -270,7 +273,7 @@ class _Run:
 
     def _stated(self) -> set[str]:
         """Return the names that the release file itself states, and that are there."""
-        used = self._used() & set(self.source.columns)
+        used = self.used() & set(self.source.columns)
         return used | set(self.derived)
 
     def _place(self, name: str) -> str:
@@ -280,9 +283,7 @@ class _Run:
         if name == self.bounding.time or (self.slice and name == self.slice.column):
             return "source.time"
         return next(
-            f"query {job.name[:60]!r}"
-            for job in self.jobs
-            if name in self._used_by(job)
+            f"query {job.name[:60]!r}" for job in self.jobs if name in self.used_by(job)
         )
 
 
@@ -325,15 +326,15 @@ def _check_time(name: str, kind: Any) -> None:
         )
 
 
-def _inside(column: Any, part: Slice) -> Any:
+def inside(column: Any, part: Slice) -> Any:
     """Tell whether a time lies in the slice; a missing time does not."""
     kind = column.type()
     _check_time(part.column, kind)
     zone = kind.is_timestamp() and kind.timezone is not None
     time = midnight(column) if kind.is_date() else column
-    inside = time.notnull()
+    found = time.notnull()
     if part.start > _FIRST:
-        inside &= time >= moment(min(part.start, _LAST), zone=zone)
+        found &= time >= moment(min(part.start, _LAST), zone=zone)
     if part.stop <= _LAST:
-        inside &= time < moment(max(part.stop, _FIRST), zone=zone)
-    return inside
+        found &= time < moment(max(part.stop, _FIRST), zone=zone)
+    return found

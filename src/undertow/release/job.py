@@ -139,6 +139,8 @@ class Job:
         Most cells that a unit counts in; others are dropped by the keyed hash.
     rows_per_group : int or None
         Most rows of a unit in one cell.
+    total : bool
+        Whether one number over all cells is returned, of the rows that count in any.
     """
 
     name: str
@@ -151,6 +153,7 @@ class Job:
     bin_column: str | None = None
     groups_per_unit: int | None = None
     rows_per_group: int | None = None
+    total: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from undertow.correlation import Model
 from undertow.errors import AssumptionError
 from undertow.release.allotment import share_weights
-from undertow.release.budget import Need, Share, calibrate_noise
+from undertow.release.budget import Need, Share, calibrate_noise, composed_within
 from undertow.release.data_model import stated_model
 from undertow.release.discovery import key_threshold
 from undertow.release.plan_query import QueryShape, query_shape
@@ -17,6 +18,7 @@ from undertow.release.plan_shown import threat_at
 from undertow.release.promise import Promise, settle_promise
 from undertow.release.query_plan import QueryPlan
 from undertow.release.release_plan import ReleasePlan
+from undertow.release.sanity import SanityCount, sanity_count, split_promise
 from undertow.release.timeline import Timeline
 from undertow.risk import Threat
 from undertow.spaces.base import Granularity, View
@@ -77,7 +79,10 @@ def plan_release(
         for query in document.queries
     ]
     promise = _promise(document, timeline, shapes)
-    shares = _shares(shapes, timeline=timeline, promise=promise)
+    check, rest = _check(document, timeline, shapes, promise)
+    shares = _shares(shapes, timeline=timeline, promise=rest)
+    if check is not None:
+        _require_together(check, [*chain.from_iterable(shares)], timeline, promise)
     return ReleasePlan(
         document,
         timeline,
@@ -87,7 +92,41 @@ def plan_release(
             for shape, part in zip(shapes, shares, strict=True)
         ),
         timeline.bounding(document.source, document.bounds),
+        check,
     )
+
+
+def _check(
+    document: ReleaseDocument,
+    timeline: Timeline,
+    shapes: Sequence[QueryShape],
+    promise: Promise,
+) -> tuple[SanityCount | None, Promise]:
+    """Return the count before the release, and what is left of the promise."""
+    stated = document.check
+    if stated is None:
+        return None, promise
+    part = stated.share * stated.tries
+    counts, rest = split_promise(promise, part, runs=timeline.runs)
+    found = sanity_count(document, shapes, timeline=timeline, promise=counts)
+    return found, rest
+
+
+def _require_together(
+    check: SanityCount, shares: Sequence[Share], timeline: Timeline, promise: Promise
+) -> None:
+    """Check that counts and queries keep the promise together, by exact arithmetic."""
+    if not composed_within(
+        shares,
+        domain=timeline.domain,
+        unit=timeline.unit,
+        promise=promise,
+        others=check.covered,
+    ):
+        raise AssumptionError(
+            "check.share must leave a budget within which the promise is kept, got a "
+            "composed loss above it; state a smaller one."
+        )
 
 
 def _promise(

@@ -111,12 +111,29 @@ def plan_record(plan: ReleasePlan) -> dict[str, Any]:
         **period_record(plan.timeline),
         "costs": {name: to_plain(r.loss) for name, r in plan.costs().items()},
         "horizon_costs": _horizon(plan),
+        "check": _check_record(plan),
         "queries": _queries(plan),
         "risk": None if risk is None else risk.to_dict(),
         "leakage": None if leak is None else leak.to_dict(),
         "theorems": list(plan.costs()[promise.granularity.name].theorems),
         "unprotected": list(plan.costs()[promise.granularity.name].unprotected),
     }
+
+
+def _check_record(plan: ReleasePlan) -> dict[str, Any] | None:
+    """Return what is counted before the release, and what one count costs."""
+    if plan.check is None:
+        return None
+    costs = {name: to_plain(r.loss) for name, r in plan.check_costs().items()}
+    return {**to_plain(plan.check.to_dict()), "costs": costs}
+
+
+def _check_text(plan: ReleasePlan) -> str:
+    """Say what is counted before the release, and what one count costs."""
+    assert plan.check is not None
+    level = plan.promise.granularity.name
+    cost = shown_loss(plan.check_costs()[level].loss)
+    return f"costs {cost} at {level} level; {plan.check.words()}"
 
 
 def _queries(plan: ReleasePlan) -> list[dict[str, Any]]:
@@ -148,6 +165,8 @@ def plan_text(plan: ReleasePlan, *, markup: bool) -> str:
         costs = _costs_text(plan.costs(horizon=True))
         parts.append((f"cost of all {plan.timeline.runs} runs", costs))
     errors = "\n".join(_error_line(error) for error in plan.expected_errors())
+    if plan.check is not None:
+        parts.append(("count before the release", _check_text(plan)))
     parts.append(("expected error of a cell", errors))
     if leak is not None:
         parts.append(("leakage", _leakage_text(leak, plan)))

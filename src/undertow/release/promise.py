@@ -47,9 +47,11 @@ _RESTATED = "zCDP restated as (epsilon, delta): Canonne, Kamath, Steinke, Coroll
 
 
 def restate(loss: Loss, delta: Fraction) -> Approx:
-    """Return a zCDP loss as (epsilon, delta), as small as is proved."""
+    """Return a pure or zCDP loss as (epsilon, delta), as small as is proved."""
     if isinstance(loss, Approx):
         return loss
+    if isinstance(loss, Pure):
+        return Approx(loss.exact_parameters()[0], 0)
     assert isinstance(loss, ZCDP)
     return zcdp_to_approx(loss, delta=delta, method="optimal")
 
@@ -104,12 +106,12 @@ class Promise:
         return plan.loss(target, on_infinite="report", notion=self.total.notion)
 
     def _approx_cost(self, plan: Plan, target: Granularity) -> Report:
-        """Compose keys in (epsilon, delta) and the rest in zCDP, restated once.
+        """Compose keys and counts by themselves and the rest in zCDP, restated once.
 
         Each part holds at the granularity by itself, so their sum does.
         """
-        keys = [r for r in plan.releases if isinstance(r.loss, Approx)]
-        rest = [r for r in plan.releases if not isinstance(r.loss, Approx)]
+        keys = [r for r in plan.releases if isinstance(r.loss, Approx | Pure)]
+        rest = [r for r in plan.releases if not isinstance(r.loss, Approx | Pure)]
         if not rest:
             return plan.loss(target, on_infinite="report", notion="approx")
         smooth = Plan(plan.domain, rest) if keys else plan

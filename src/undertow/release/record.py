@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT",
     "ReleaseRun",
+    "check_bytes",
+    "check_key",
+    "check_words",
+    "read_check",
     "read_record",
     "record_bytes",
     "record_files",
@@ -44,6 +48,8 @@ __all__ = [
 
 FORMAT = "undertow release 1"
 """Stands first in every record."""
+
+_COUNT_FORMAT = "undertow count 1"
 
 _PACKAGES = ("duckdb", "ibis-framework", "numpy", "psycopg", "pyspark", "sqlalchemy")
 
@@ -86,10 +92,13 @@ class ReleaseRun:
 
     @property
     def story(self) -> str:
-        """What happened, in one sentence; and of a run of several, which one it is."""
-        if self.record["plan"]["run"] is None:
-            return self._event
-        return f"{self._event} {run_words(self.record['plan'])}"
+        """What happened; of a run of several, which one it is; and what was counted."""
+        parts = [self._event]
+        if self.record["plan"]["run"] is not None:
+            parts.append(run_words(self.record["plan"]))
+        if self.record.get("check"):
+            parts.append(check_words(self.record["check"]))
+        return " ".join(parts)
 
     @property
     def _event(self) -> str:
@@ -123,11 +132,20 @@ class ReleaseRun:
             "folder": None if self.folder is None else str(self.folder),
             "files": self.files,
             "plan": self.record["plan"],
+            "check": self.record.get("check"),
             "answers": [
                 {name: value for name, value in answer.items() if name != "nodes"}
                 for answer in self.answers
             ],
         }
+
+
+def check_words(check: Mapping[str, Any]) -> str:
+    """Say what the count before a run gave."""
+    return (
+        f"A count with noise found {check['count']:,} {check['measure']}, at least "
+        f"{check['at_least']:,} were asked for (entry {check['entry']})."
+    )
 
 
 def release_key(
@@ -168,6 +186,37 @@ def release_key(
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def check_key(key: str, recount: int) -> str:
+    """Return the name under which a count before a run is charged once.
+
+    Parameters
+    ----------
+    key : str
+        Of the run, from :func:`release_key`.
+    recount : int
+        Larger numbers name further, separately paid counts before the same run.
+    """
+    return hashlib.sha256(f"count {recount} before {key}".encode("ascii")).hexdigest()
+
+
+def check_bytes(measure: str, least: int, count: int) -> bytes:
+    """Return a noisy count as it is kept in the ledger."""
+    found = {"measure": measure, "at_least": least, "count": count}
+    return record_bytes({"format": _COUNT_FORMAT, **found})
+
+
+def read_check(stored: bytes) -> dict[str, Any]:
+    """Read a noisy count back.
+
+    Raises
+    ------
+    LedgerError
+        If the bytes are no such count.
+    """
+    found = _read(stored, _COUNT_FORMAT)
+    return {name: value for name, value in found.items() if name != "format"}
+
+
 def run_record(
     plan: ReleasePlan,
     answers: Sequence[QueryAnswer],
@@ -175,8 +224,12 @@ def run_record(
     engine: str,
     title: str,
     command: str | None = None,
+    check: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return everything that may be shown of a run, as plain values."""
+    """Return everything that may be shown of a run, as plain values.
+
+    `check` is what the count before it gave, and the entry of its charge.
+    """
     return {
         "format": FORMAT,
         "title": title,
@@ -186,6 +239,7 @@ def run_record(
         "versions": _versions(),
         "document": plan.document.to_dict(),
         "plan": plan.to_dict(),
+        "check": None if check is None else dict(check),
         "answers": [{**a.to_dict(), "nodes": a.nodes} for a in answers],
     }
 
@@ -214,13 +268,17 @@ def read_record(stored: bytes) -> dict[str, Any]:
     LedgerError
         If the bytes are no record of a release.
     """
+    return _read(stored, FORMAT)
+
+
+def _read(stored: bytes, form: str) -> dict[str, Any]:
     try:
         record = json.loads(stored)
     except ValueError:
         record = None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
+    if not isinstance(record, dict) or record.get("format") != form:
         raise LedgerError(
-            f"the stored output must be a record of {FORMAT!r}, got something else; "
+            f"the stored output must be a record of {form!r}, got something else; "
             "it was stored by another program or a newer version."
         )
     return record

@@ -16,6 +16,7 @@ from undertow.release.document import (
     read_release,
     release_from_mapping,
 )
+from undertow.release.findings import TableCheck, check_table
 from undertow.release.ledger_place import has_ledger, ledger_address, open_ledger
 from undertow.release.plan import ReleasePlan, plan_release
 from undertow.release.run import Progress, ReleaseRun, read_table, run_release
@@ -62,6 +63,14 @@ class ReleaseFile:
         """
         return plan_release(self.document, as_of=run_moment(as_of))
 
+    def check(self, *, as_of: date | str | None = None) -> TableCheck:
+        """Compare the release with its table, for the owner of the table alone.
+
+        Rows are counted at every step on which the release may lose them: exact numbers
+        without noise, no part of a release. Nothing is written and nothing is charged.
+        """
+        return check_table(self.plan(as_of=as_of), table=self.table)
+
     def run(
         self,
         *,
@@ -69,6 +78,7 @@ class ReleaseFile:
         as_of: date | str | None = None,
         output: str | os.PathLike[str] | None = None,
         repeat: int = 1,
+        recount: int = 1,
         command: str | None = None,
         progress: Progress | None = None,
     ) -> ReleaseRun:
@@ -88,7 +98,7 @@ class ReleaseFile:
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
-        repeat, command, progress
+        repeat, recount, command, progress
             As in :func:`~undertow.release.run.run_release`.
 
         Raises
@@ -105,6 +115,7 @@ class ReleaseFile:
             "folder": self._folder(plan.timeline, output),
             "title": self.title,
             "repeat": repeat,
+            "recount": recount,
             "progress": progress,
         }
         named = {"command": command, **about}

@@ -18,6 +18,7 @@ from undertow.release.job import Aggregates, Bounding, Slice
 from undertow.release.plan_shown import plan_record, plan_text, risk_of
 from undertow.release.promise import Promise
 from undertow.release.query_plan import QueryPlan, Task
+from undertow.release.sanity import SanityCount
 from undertow.release.timeline import Timeline
 from undertow.risk import RiskCard
 from undertow.spaces import Identity, Window
@@ -46,6 +47,8 @@ class ReleasePlan:
         One per query of the file.
     bounding : Bounding
         How the rows of a unit are bounded.
+    check : SanityCount or None
+        What is counted, and charged, before the release.
     """
 
     document: ReleaseDocument
@@ -53,8 +56,9 @@ class ReleasePlan:
     promise: Promise
     queries: tuple[QueryPlan, ...]
     bounding: Bounding
+    check: SanityCount | None = None
     _known: dict[str, Plan] = field(default_factory=dict, repr=False)
-    _costs: dict[bool, dict[str, Report]] = field(default_factory=dict, repr=False)
+    _priced: dict[bool, dict[str, Report]] = field(default_factory=dict, repr=False)
 
     @property
     def domain(self) -> Domain:
@@ -73,12 +77,12 @@ class ReleasePlan:
 
     @property
     def parts(self) -> tuple[Release, ...]:
-        """What this run releases, query by query."""
+        """What this run releases, query by query, without the count before it."""
         return tuple(release for query in self.queries for release in query.releases)
 
     @property
     def releases(self) -> tuple[Release, ...]:
-        """What this run releases, for the ledger.
+        """What this run releases after the count before it, for the ledger.
 
         Query by query; all together where the promise is (epsilon, delta), because
         restating each query by itself would cost more than restating their sum. Not so
@@ -90,7 +94,7 @@ class ReleasePlan:
         discovers = any(query.keys for query in self.queries)
         if not isinstance(self.promise.total, Approx) or (several and not discovers):
             return self.parts
-        whole = self.composition()
+        whole = Plan(self.domain, self.parts)
         target = self.promise.granularity
         claims = [Claim(self.promise.cost(whole).loss, target, "common")]
         if not discovers:
@@ -111,15 +115,16 @@ class ReleasePlan:
         return Window(start, max(max(span) for span in spans) - start + 1)
 
     def composition(self) -> Plan:
-        """Return this run as a plan of the composition engine."""
-        return Plan(self.domain, self.parts)
+        """Return this run, with one count before it, as a plan to compose."""
+        counts = () if self.check is None else self.check.releases
+        return Plan(self.domain, (*counts, *self.parts))
 
     def horizon(self) -> Plan:
-        """Return all runs that the promise covers as one plan."""
-        if self.timeline.runs == 1:
+        """Return all runs that the promise covers, with all their counts, as one."""
+        if self.timeline.runs == 1 and self.check is None:
             return self.composition()
         if "horizon" not in self._known:
-            plan = Plan(self.domain)
+            plan = Plan(self.domain, () if self.check is None else self.check.covered)
             for query in self.queries:
                 for share in query.shares:
                     for release in share.releases(share.need.views, query.unit):
@@ -135,14 +140,21 @@ class ReleasePlan:
         horizon : bool
             Price all runs that the promise covers instead of this one.
         """
-        if horizon not in self._costs:
+        if horizon not in self._priced:
             plan = self.horizon() if horizon else self.composition()
-            found = {self.promise.granularity.name: self.promise.cost(plan)}
-            for name in self.timeline.usual():
-                if name not in found:
-                    found[name] = self.promise.cost(plan, parse_granularity(name))
-            self._costs[horizon] = found
-        return dict(self._costs[horizon])
+            self._priced[horizon] = self._costs(plan)
+        return dict(self._priced[horizon])
+
+    def check_costs(self) -> dict[str, Report]:
+        """Return what one count before the release costs, part of the cost of a run."""
+        return self._costs(Plan(self.domain, self.check.releases if self.check else ()))
+
+    def _costs(self, plan: Plan) -> dict[str, Report]:
+        found = {self.promise.granularity.name: self.promise.cost(plan)}
+        for name in self.timeline.usual():
+            if name not in found:
+                found[name] = self.promise.cost(plan, parse_granularity(name))
+        return found
 
     def leakage(self) -> Leakage | None:
         """Return what all runs leak under the stated model; None if none is stated."""

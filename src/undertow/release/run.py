@@ -1,16 +1,17 @@
 """A run: plan, ask the engine, charge, draw noise, store, and only then write.
 
-The order is the guarantee. The charge is committed before noise is drawn; the output
-is committed to the ledger before anybody sees it; files are copies of what is stored.
-So a kill at any point leaves a budget that was not passed and at most one output.
-Where there is no ledger yet, the table is read before one is made: a run that fails
-until then leaves nothing.
+Where the file asks for a count before the release, that is a charge of its own, drawn
+and stored first; a run that finds too little ends there. The order is the guarantee.
+The charge is committed before noise is drawn; the output is committed to the ledger
+before anybody sees it; files are copies of what is stored. So a kill at any point
+leaves a budget that was not passed and at most one output. Where there is no ledger
+yet, the table is read before one is made: a run that fails until then leaves nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
@@ -25,6 +26,9 @@ from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
     ReleaseRun,
+    check_bytes,
+    check_key,
+    read_check,
     read_record,
     record_bytes,
     record_files,
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from undertow.mechanisms import NoiseSource
     from undertow.release.job import Aggregates
 
-__all__ = ["Reading", "ReleaseRun", "read_table", "run_release"]
+__all__ = ["Reading", "ReleaseRun", "open_table", "read_table", "run_release"]
 
 Progress = Callable[[str], None]
 """Called with what is being done, in a few words."""
@@ -55,10 +59,13 @@ class Reading:
         For each task of the plan.
     engine : str
         What was asked.
+    counted : list of Aggregates
+        For each job of the count before the release.
     """
 
     aggregates: list[Aggregates]
     engine: str
+    counted: list[Aggregates] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Reading({len(self.aggregates)} tasks, {self.engine})"
@@ -71,13 +78,14 @@ def read_table(
     folder: Path | None = None,
     title: str = "release",
     repeat: int = 1,
+    recount: int = 1,
     progress: Progress | None = None,
 ) -> Reading:
     """Read what a run needs where there is no ledger yet; nothing is made or charged.
 
     Parameters
     ----------
-    plan, table, folder, title, repeat, progress
+    plan, table, folder, title, repeat, recount, progress
         As in :func:`run_release`.
 
     Raises
@@ -91,7 +99,8 @@ def read_table(
     if folder is not None:
         require_own_folder(folder, title, plan.document)
     plan.timeline.require_over(_now())
-    earlier_nodes(plan, None, _checked_repeat(repeat))
+    earlier_nodes(plan, None, _checked(repeat, "repeat"))
+    _checked(recount, "recount")
     return _read(plan, table, progress or _nobody)
 
 
@@ -103,6 +112,7 @@ def run_release(
     folder: Path | None = None,
     title: str = "release",
     repeat: int = 1,
+    recount: int = 1,
     command: str | None = None,
     progress: Progress | None = None,
     source: NoiseSource | None = None,
@@ -126,6 +136,8 @@ def run_release(
     repeat : int, optional
         The same run is charged once and gives one output, however often it is asked
         for; a larger number asks for another one, and pays for it.
+    recount : int, optional
+        The same for the count before the release, of a run that it stopped.
     command : str, optional
         How the run was started, for the report.
     progress : callable, optional
@@ -145,14 +157,19 @@ def run_release(
         If the folder holds an output that the ledger does not know any more.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
+    AssumptionError
+        If the count before the release finds too little; it alone is charged then.
     EngineError
         If the table cannot be read; nothing is charged then.
     """
     tell = progress or _nobody
     _check(folder, source)
     require_ledger(plan, ledger)
-    keys = run_keys(plan, ledger, repeat=_checked_repeat(repeat))
-    known = _known(plan, ledger, keys, repeat)
+    keys = run_keys(plan, ledger, repeat=_checked(repeat, "repeat"))
+    count = check_key(keys[0], _checked(recount, "recount"))
+    known = _known(plan, ledger, keys, repeat, count)
+    if known is None and plan.check is not None:
+        _require_enough(_stored_count(ledger, count, recount), recount)
     if folder is not None:
         require_own_folder(folder, title, plan.document)
         require_newest(folder, ledger)
@@ -161,7 +178,13 @@ def run_release(
     if charge is None or stored is None:
         key = keys[0] if charge is None else charge.key
         charge, stored, ours = _release(
-            plan, ledger, key, (table, title, command, repeat), tell, source, reading
+            plan,
+            ledger,
+            key,
+            (table, title, command, repeat, recount),
+            tell,
+            source,
+            reading,
         )
     record = read_record(stored)
     require_margins(record, plan.document, repeat=repeat)
@@ -178,40 +201,54 @@ def run_release(
 
 
 def _known(
-    plan: ReleasePlan, ledger: BudgetLedger, keys: Sequence[str], repeat: int
+    plan: ReleasePlan,
+    ledger: BudgetLedger,
+    keys: Sequence[str],
+    repeat: int,
+    count: str,
 ) -> Charge | None:
     """Return the charge of this run, if any; a new one is refused if it must be."""
     known = find_charge(ledger, keys)
     if known is None:
         plan.timeline.require_over(_now())
         try:
-            _require_budget(plan, ledger)
+            _require_budget(plan, ledger, count)
         except BudgetExceeded:
             # The same run may have been charged by another process since.
             known = find_charge(ledger, keys)
             if known is None:
                 raise
-    if known is not None and known.state == "spoiled":
+    if known is not None:
+        _require_open(known, f"repeat={repeat + 1}")
+    return known
+
+
+def _require_open(charge: Charge, other: str) -> None:
+    if charge.state == "spoiled":
         raise PlanError(
             "this run must be open, got one that was closed without an output: "
-            f"{known.reason or 'no reason given'}; ask for repeat={repeat + 1}."
+            f"{charge.reason or 'no reason given'}; ask for {other}."
         )
-    return known
 
 
 def _release(
     plan: ReleasePlan,
     ledger: BudgetLedger,
     key: str,
-    about: tuple[Any, str, str | None, int],
+    about: tuple[Any, str, str | None, int, int],
     tell: Progress,
     source: NoiseSource | None,
     reading: Reading | None,
 ) -> tuple[Charge, bytes, bool]:
     """Ask, charge, draw and store; return what is committed, and if it is our draw."""
-    table, title, command, repeat = about
+    table, title, command, repeat, recount = about
     earlier = earlier_nodes(plan, ledger, repeat)
     read = _read(plan, table, tell) if reading is None else reading
+    check = None
+    if plan.check is not None:
+        tell("counting")
+        count = check_key(key, recount)
+        check = _count(plan, ledger, count, (title, recount), source, read)
     tell("charging the ledger")
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
@@ -219,19 +256,82 @@ def _release(
     )
     tell("drawing the noise")
     answers = plan.answer(read.aggregates, source=source, earlier=earlier)
-    record = run_record(plan, answers, engine=read.engine, title=title, command=command)
+    record = run_record(
+        plan, answers, engine=read.engine, title=title, command=command, check=check
+    )
     drawn = record_bytes(record)
     stored = ledger.store(charge, drawn)
     return charge, stored, stored == drawn
 
 
+def _count(
+    plan: ReleasePlan,
+    ledger: BudgetLedger,
+    key: str,
+    about: tuple[str, int],
+    source: NoiseSource | None,
+    read: Reading,
+) -> dict[str, Any]:
+    """Charge, draw and store the count before a run, once; refuse if it is too small.
+
+    The stored count decides, whoever drew it: that of another run at the same time, or
+    of one that was killed before its release.
+    """
+    assert plan.check is not None
+    title, recount = about
+    stored = _stored_count(ledger, key, recount)
+    if stored is None:
+        details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
+        charge = ledger.charge(
+            plan.check.releases,
+            key=key,
+            label=f"{title} (count)",
+            details=details,
+            frame=plan.check.frame(frame_of(plan)),
+        )
+        drawn = plan.check.noisy(read.counted, source=source)
+        found = check_bytes(str(plan.check.measure), plan.check.least, drawn)
+        found = ledger.store(charge, found)
+        stored = {**read_check(found), "entry": charge.number}
+    _require_enough(stored, recount)
+    return stored
+
+
+def _stored_count(
+    ledger: BudgetLedger, key: str, recount: int
+) -> dict[str, Any] | None:
+    """Return the stored count before a run, if any."""
+    charge = ledger.find(key)
+    if charge is None:
+        return None
+    _require_open(charge, f"recount={recount + 1}")
+    stored = ledger.output(charge)
+    return None if stored is None else {**read_check(stored), "entry": charge.number}
+
+
+def _require_enough(check: dict[str, Any] | None, recount: int) -> None:
+    """Refuse a run whose count found too little."""
+    if check is None or check["count"] >= check["at_least"]:
+        return
+    raise AssumptionError(
+        f"the release must find at least {check['at_least']:,} {check['measure']}, got "
+        f"{check['count']:,} in a count with noise, which is charged as entry "
+        f"{check['entry']}; nothing else is: run undertow release check to see why, "
+        "and repair the release file; or the table, and count anew with recount="
+        f"{recount + 1}."
+    )
+
+
 def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
     tell("reading the table")
-    with _open(plan, table) as opened:
-        return Reading(_ask(plan, opened), opened.backend)
+    with open_table(plan, table) as opened:
+        found = _ask(plan, opened)
+        tasks = len(plan.tasks)
+        return Reading(found[:tasks], opened.backend, found[tasks:])
 
 
-def _open(plan: ReleasePlan, table: Any) -> Source:
+def open_table(plan: ReleasePlan, table: Any) -> Source:
+    """Open the table of a plan, named by its file or given in memory."""
     document = plan.document
     if (table is None) == (document.source.table is None):
         got = "neither" if table is None else "both"
@@ -242,21 +342,24 @@ def _open(plan: ReleasePlan, table: Any) -> Source:
 
 
 def _ask(plan: ReleasePlan, source: Source) -> list[Aggregates]:
-    """Run the tasks, those of one slice over the same bounded rows."""
+    """Run the tasks and the count, those of one slice over the same bounded rows."""
+    asked = [(task.job, task.slice) for task in plan.tasks]
+    if plan.check is not None:
+        asked += [(job, plan.check.slice) for job in plan.check.jobs]
     derived = plan.document.derived(source.columns)
     key, found = token_bytes(32), dict[int, Any]()
-    for part in dict.fromkeys(task.slice for task in plan.tasks):
-        places = [at for at, task in enumerate(plan.tasks) if task.slice == part]
+    for part in dict.fromkeys(part for _, part in asked):
+        places = [at for at, (_, read) in enumerate(asked) if read == part]
         answers = run_jobs(
             source,
-            [plan.tasks[at].job for at in places],
+            [asked[at][0] for at in places],
             columns=derived,
             bounding=plan.bounding,
             slice=part,
             key=key,
         )
         found.update(zip(places, answers, strict=True))
-    return [found[at] for at in range(len(plan.tasks))]
+    return [found[at] for at in range(len(asked))]
 
 
 def _check(folder: Path | None, source: NoiseSource | None) -> None:
@@ -270,15 +373,19 @@ def _check(folder: Path | None, source: NoiseSource | None) -> None:
         check_folder(folder)
 
 
-def _checked_repeat(repeat: int) -> int:
+def _checked(number: int, name: str) -> int:
     try:
-        return check_count(repeat, "repeat")
+        return check_count(number, name)
     except ValueError as fault:
         raise PlanError(str(fault)) from None
 
 
-def _require_budget(plan: ReleasePlan, ledger: BudgetLedger) -> None:
-    after = ledger.quote(plan.releases)
+def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, count: str) -> None:
+    """Refuse a run, with its count unless it was charged, that does not fit."""
+    asked = list(plan.releases)
+    if plan.check is not None and ledger.find(count) is None:
+        asked += plan.check.releases
+    after = ledger.quote(asked)
     for state in ledger.budget_states():  # those of correlation models too
         loss = after[state.name]
         if not loss.within(state.budget):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import secrets
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
@@ -14,12 +15,22 @@ from typing import Any, Protocol, Self, runtime_checkable
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
 from undertow.release._extras import load
-from undertow.release.engine_sql import Backend, backend_of
+from undertow.release.engine_sql import Backend, backend_of, type_name
 from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_guessed, is_stored
+from undertow.release.time_format import TimeFormat, read_time
 
-__all__ = ["Source", "SourceSpec", "guarded", "open_source", "texts_as_written"]
+__all__ = [
+    "Source",
+    "SourceSpec",
+    "guarded",
+    "open_source",
+    "texts_as_written",
+]
+
+Types = Mapping[str, str | TimeFormat]
+"""Columns and what they hold, or how they write their times."""
 
 _NAMES = {"duckdb": "DuckDB", "postgres": "PostgreSQL", "pyspark": "Spark"}
 _STATED = ("bool", "date", "float", "int", "text", "timestamp")
@@ -43,8 +54,8 @@ class SourceSpec(Protocol):
         """The format of a file whose name does not end with it."""
 
     @property
-    def types(self) -> Mapping[str, str]:
-        """The types of the columns of a CSV file; others are text."""
+    def types(self) -> Types:
+        """The types of the columns of a CSV file; formats of times in any table."""
 
 
 @dataclass(eq=False)
@@ -74,6 +85,11 @@ class Source:
     opening_copy : callable, optional
         Opens a copy of the rows without what the engine stops at, for files that it
         may stop at; returns None if there cannot be one.
+    written : Ibis table or None
+        The rows before some of their columns of text are read as other types.
+    counted : callable
+        Returns how many cells of some columns hold anything before they are read as
+        their types, where `written` does not tell.
 
     Notes
     -----
@@ -90,6 +106,10 @@ class Source:
     opened: Any = field(default=None, repr=False)
     opening_copy: Callable[[], Source | None] | None = field(default=None, repr=False)
     _copy: Source | None = field(default=None, repr=False)
+    written: Any = field(default=None, repr=False)
+    counted: Callable[[Sequence[str]], Mapping[str, int]] = field(
+        default=lambda names: {}, repr=False
+    )
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +134,21 @@ class Source:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self.table.columns)
+
+    def filled(self, names: Sequence[str]) -> dict[str, int]:
+        """Count the cells of some columns that hold anything, as they are stored.
+
+        Columns that are stored as what they are read as may be left out.
+        """
+        found = dict(self.counted(names))
+        stored = () if self.written is None else self.written.columns
+        text = [name for name in names if name in stored]
+        if text:
+            cells = [self.written[name].count() for name in text]
+            counts = {f"c{at}": count for at, count in enumerate(cells)}
+            [row] = self.execute(self.written.aggregate(**counts)).to_pylist()
+            found |= zip(text, map(int, row.values()), strict=True)
+        return found
 
     def close(self) -> None:
         """End connections, and remove what was spilled to disk."""
@@ -219,7 +254,7 @@ def open_source(
     spec: SourceSpec | Any,
     *,
     folder: str | Path | None = None,
-    types: Mapping[str, str] | None = None,
+    types: Types | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
 ) -> Source:
@@ -232,11 +267,11 @@ def open_source(
         table in memory: pandas, Polars or Arrow, or an Ibis table.
     folder : str or Path, optional
         Where relative paths start; by default the working directory.
-    types : mapping of str to str, optional
+    types : mapping of str to str or TimeFormat, optional
         Types of the columns of a CSV file given by its name: ``bool``, ``date``,
         ``float``, ``int``, ``text`` or ``timestamp``; others are text. Of a pandas
         table, types of the columns that may hold anything, which are read only then. A
-        value that is not of its type is missing.
+        value that is not of its type is missing. Formats of times go with any table.
     memory_mb : int, optional
         Memory that DuckDB may use, by default two thirds of the machine's, at most
         3000; what does not fit is spilled to a private folder.
@@ -262,6 +297,13 @@ def open_source(
     ...     source
     Source on DuckDB with 1 columns
     """
+    forms = _forms(spec, types)
+    if forms:
+        plain, kinds = _without_forms(spec, types)
+        source = open_source(
+            plain, folder=folder, types=kinds, memory_mb=memory_mb, threads=threads
+        )
+        return _with_times(source, forms)
     from undertow.release.source_files import Limits, open_file
     from undertow.release.source_memory import open_memory
     from undertow.release.source_servers import is_url, open_url
@@ -279,22 +321,105 @@ def open_source(
             )
     if isinstance(spec, (str, Path)):
         text, relation, form = str(spec), None, None
-        kinds = dict(types or {})
+        kinds = _plain(types)
     elif isinstance(spec, SourceSpec) and isinstance(spec.table, str):
         text, relation, form = spec.table, spec.relation, spec.format
-        kinds = dict(spec.types)
+        kinds = _plain(spec.types)
     elif isinstance(spec, load("ibis").Table):
         if types:
             raise PlanError("types must be left out for an Ibis table, got some.")
         return _open_ibis(spec)
     else:
-        return open_memory(spec, types=dict(types or {}), limits=limits)
+        return open_memory(spec, types=_plain(types), limits=limits)
     root = Path.cwd() if folder is None else Path(path_text(folder, "folder"))
     if is_url(text):
         if kinds:
             raise PlanError("source.types must be left out for a server, got some.")
         return open_url(text, relation, root=root, limits=limits)
     return open_file(text, relation, root=root, form=form, types=kinds, limits=limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    """What a release file says about its table, formats of times aside."""
+
+    table: str
+    relation: str | None
+    format: str | None
+    types: dict[str, str]
+
+
+def _forms(spec: Any, types: Types | None) -> dict[str, TimeFormat]:
+    """Return the formats of times among the types that are stated."""
+    stated = types if isinstance(types, Mapping) else {}
+    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        stated = spec.types
+    return {n: kind for n, kind in stated.items() if isinstance(kind, TimeFormat)}
+
+
+def _without_forms(spec: Any, types: Types | None) -> tuple[Any, dict[str, str]]:
+    """Return what is opened where formats are taken for text."""
+    if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
+        kinds = _plain(spec.types)
+        return _Plain(spec.table, spec.relation, spec.format, kinds), {}
+    return spec, _plain(types)
+
+
+def _plain(types: Types | None) -> dict[str, str]:
+    """Return the types that are stated, formats of times aside."""
+    stated = (types or {}).items()
+    return {n: kind for n, kind in stated if not isinstance(kind, TimeFormat)}
+
+
+def _with_times(source: Source, forms: Mapping[str, TimeFormat]) -> Source:
+    """Read columns of text as the times that they write; close what has none."""
+    try:
+        read = _times(source, forms)
+    except BaseException:
+        source.close()
+        raise
+    written = source.table if source.written is None else source.written
+    opening = source.opening_copy
+    return replace(
+        source,
+        table=source.table.mutate(**read),
+        written=written,
+        opening_copy=None if opening is None else partial(_copied, opening, forms),
+    )
+
+
+def _copied(
+    opening: Callable[[], Source | None], forms: Mapping[str, TimeFormat]
+) -> Source | None:
+    """Open the copy of a source, and read its times like those of the source."""
+    copy = opening()
+    return None if copy is None else _with_times(copy, forms)
+
+
+def _times(source: Source, forms: Mapping[str, TimeFormat]) -> dict[str, Any]:
+    """Return the columns that write times.
+
+    Raises
+    ------
+    PlanError
+        If there is no such column, or it is not of text.
+    """
+    table = source.table
+    for name in forms:
+        if name not in source.columns:
+            raise PlanError(
+                f"source.types must name columns of the table, got {name[:60]!r}."
+            )
+        kind = table[name].type()
+        if not kind.is_string():
+            raise PlanError(
+                f"source.types must give a format for columns of text, got "
+                f"{type_name(kind)} in {name[:60]!r}; leave the format out."
+            )
+    return {
+        name: read_time(table[name], form, source.backend, collated=source.collated)
+        for name, form in forms.items()
+    }
 
 
 def _open_ibis(table: Any) -> Source:

@@ -248,6 +248,7 @@ def _open_plain(
             read = [plain_name(f, folder, at) for at, f in enumerate(files)]
             table = open_parquet(connection, read, stated=stated)
         lock_duckdb(connection, read)
+        text = connection.table(_NAME) if kind == "csv" else None
     except UndertowError:
         closing()
         raise
@@ -260,7 +261,14 @@ def _open_plain(
     except BaseException:
         closing()
         raise
-    source = Source(table, "duckdb", closing, partial(stamp_of, files), opened=before)
+    source = Source(
+        table,
+        "duckdb",
+        closing,
+        partial(stamp_of, files),
+        opened=before,
+        written=text,
+    )
     if kind == "parquet":
         source.opening_copy = partial(
             _open_copied, files, stated, table.schema(), folder, limits

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,7 @@ def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
     except sqlite3.Error:
         raise PlanError(f"{path.name} must be a readable SQLite file.") from None
     try:
-        return _copied(file, path.name, relation, limits)
+        return _copied(file, path, relation, limits)
     except (sqlite3.Error, UnicodeDecodeError) as fault:
         busy = getattr(fault, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
         got = "written to by others, try again" if busy else "damaged"
@@ -73,23 +75,34 @@ def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
 
 
 def _copied(
-    file: sqlite3.Connection, name: str, relation: str | None, limits: Limits
+    file: sqlite3.Connection, path: Path, relation: str | None, limits: Limits
 ) -> Source:
     listed = file.execute(
         "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
         " AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name"
     )
-    chosen = only_table([row[0] for row in listed], relation, name)
+    chosen = only_table([row[0] for row in listed], relation, path.name)
     types = _declared(file, chosen)
-    connection, closing = connect_duckdb(limits)
+    connection, close = connect_duckdb(limits)
     try:
         with guarded("duckdb"):
             _copy(file, chosen, types, connection.con)
             lock_duckdb(connection)
-            return Source(connection.table(_NAME), "duckdb", closing)
+            read = connection.table(_NAME)
+            return Source(read, "duckdb", close, counted=partial(_filled, path, chosen))
     except BaseException:
-        closing()
+        close()
         raise
+
+
+def _filled(path: Path, table: str, names: Sequence[str]) -> dict[str, int]:
+    """Count the cells of some columns that hold anything, whatever it is."""
+    if not names:
+        return {}
+    counts = ", ".join(f"count({_quoted(name)})" for name in names)
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+        found = file.execute(f"SELECT {counts} FROM {_quoted(table)}").fetchone()
+    return dict(zip(names, found, strict=True))
 
 
 def _declared(file: sqlite3.Connection, table: str) -> dict[str, tuple[str, str]]:

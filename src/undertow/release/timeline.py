@@ -240,8 +240,11 @@ class Timeline:
                 "start": self.start_us,
             }
         for role in ("unit", "time"):
-            if found.get(role) is not None and _is_csv(source):
-                found[f"type of {role}"] = source.types.get(found[role], "text")
+            kind = source.types.get(
+                found.get(role), "text" if _is_csv(source) else None
+            )
+            if found.get(role) is not None and kind is not None:
+                found[f"type of {role}"] = str(kind)
         return found
 
     def bounding(self, source: Any, bounds: Any) -> Bounding:
@@ -260,7 +263,8 @@ class Timeline:
 def _is_csv(source: Any) -> bool:
     """Tell whether the columns of a table are what the release file says they are."""
     name = (source.table or "").lower()
-    return bool(source.types) or source.format == "csv" or name.endswith(_CSV)
+    plain = any(isinstance(kind, str) for kind in source.types.values())
+    return plain or source.format == "csv" or name.endswith(_CSV)
 
 
 def _run_at(source: Any, moment: datetime | None) -> int:

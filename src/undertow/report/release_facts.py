@@ -303,14 +303,17 @@ def made_facts(record: Record) -> Facts:
     # Here, so that reports of audits do without the libraries of a release.
     from undertow.release.document_errors import masked
     from undertow.release.period import run_fact
+    from undertow.release.record import check_words
 
     charge, plan = record.get("charge"), record["plan"]
+    check = record.get("check")
     entry = "none: nothing was charged"
     if charge is not None:
         entry = f"entry {charge['number']}, hash {charge['hash']}"
     facts = (
         ("ledger", entry),
         ("charged under", "" if charge is None else charge["key"]),
+        ("count before it", check_words(check) if check else ""),
         ("date", made_words(record)),
         ("command", record["command"] or ""),
         run_fact(plan),

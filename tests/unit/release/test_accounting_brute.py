@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 import undertow as ut
+from support.release_plans import WINDOWED, release_plan
 from undertow.composition import Claim
 from undertow.ledger import BudgetLedger, verify_ledger
 
@@ -106,6 +107,41 @@ def some_release(random, notion):
         for unit in units
     ]
     return part, ut.Release.with_claims("some", claims, view=view)
+
+
+def seen(view):
+    if isinstance(view, ut.Identity):
+        return set(range(TIMES))
+    return set(range(view.start, view.start + view.length))
+
+
+def released(promise, *, measure, by_run):
+    """Return what all runs of a release with a count before each release, and where."""
+    check = {f"{measure}_at_least": 10**6, "share": "0.05", "tries": 3}
+    source = {**WINDOWED, "users": USERS, "per": {"window": "1d"}}
+    as_of = "2026-01-02" if by_run else None
+    plan = release_plan(promise, source=source, check=check, as_of=as_of)
+    assert plan.timeline.runs == (TIMES if by_run else 1)
+    parts = [(seen(r.view), r) for r in plan.horizon().releases]
+    assert len(parts) == plan.timeline.runs * (3 + len(plan.parts))
+    return plan, parts
+
+
+@pytest.mark.parametrize("measure", ["units", "rows"])
+@pytest.mark.parametrize("by_run", [False, True])
+@pytest.mark.parametrize("promise", [{"epsilon": "2"}, {"rho": "1/2"}])
+@pytest.mark.parametrize("level", LEVELS)
+def test_counts_before_releases_keep_the_promise_with_them(
+    level, promise, by_run, measure
+):
+    promise = {**promise, "granularity": level}
+    plan, parts = released(promise, measure=measure, by_run=by_run)
+    (total,) = plan.promise.total.exact_parameters()
+    (stated,) = plan.promise.cost(plan.horizon()).loss.exact_parameters()
+    counts = [(part, release) for part, release in parts if release.name == "check"]
+    assert enumerated(parts, level) == stated <= total
+    assert enumerated(counts, level) <= total * 3 / 20
+    assert enumerated(parts, level) > total * 19 / 20
 
 
 @pytest.mark.parametrize("notion", NOTIONS)
