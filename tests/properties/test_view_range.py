@@ -348,7 +348,14 @@ def composed(domain, target, columns, losses):
     return result.loss.exact_parameters()[0], result.tight
 
 
-SEEDS = range(30)
+# The first ones, and plans for which the image of a view gave too small a loss, or
+# called a bound tight.
+SEEDS = {
+    "rows": [*range(40), 58, 119, 140],
+    "table": [*range(30), 238, 275],
+    "stream": [*range(25), 37, 63, 162, 258],
+    "graph": [*range(30), 115, 176],
+}
 MANY = range(1000, 1300)
 
 
@@ -400,7 +407,7 @@ def total(influences, losses):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_engine_returns_less_than_a_mechanism_private_on_the_range_loses(kind):
-    exact = [check_plan(seed, kind) for seed in SEEDS]
+    exact = [check_plan(seed, kind) for seed in SEEDS[kind]]
     assert sum(exact) > len(exact) / 2
 
 
