@@ -236,13 +236,13 @@ def textbook_noise_at_0_and_1(people):
 
 @flawed(FLOATS, [1] * 10, [1] * 11)
 def textbook_noise_at_10_and_11(people):
-    """A float plus float noise, away from zero."""
+    """A float plus float noise: low bits tell the answer once in two thousand runs."""
     return len(people) + float_laplace(1.0)
 
 
 @flawed(FLOATS, [1] * 100, [1] * 101)
 def textbook_noise_at_100_and_101(people):
-    """A float plus float noise, farther from zero."""
+    """A float plus float noise: low bits tell the answer in the far tail alone."""
     return len(people) + float_laplace(1.0)
 
 

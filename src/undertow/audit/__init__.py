@@ -30,7 +30,7 @@ from undertow.audit.pair_sequential import audit_pair_until_refuted
 from undertow.audit.protocol_level import estimate_protocol_level
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult, MethodResult, Verdict
-from undertow.audit.runner import run_chunks
+from undertow.audit.runner import affordable_trials, run_chunks
 from undertow.audit.sequential import (
     SequentialTest,
     SequentialVerdict,
@@ -78,6 +78,7 @@ __all__ = [
     "advantage_epsilon",
     "advantage_limit",
     "advantage_mu",
+    "affordable_trials",
     "audit_leakage",
     "audit_local",
     "audit_pair",
