@@ -20,6 +20,7 @@ from undertow.release.source_paths import engine_paths, folders_of
 __all__ = ["copied_parquet", "open_parquet"]
 
 _NAME = "undertow_source"
+_ARROW = b"ARROW:schema"
 
 
 def open_parquet(
@@ -93,7 +94,7 @@ def copied_parquet(files: Sequence[Path], folder: Path) -> list[Path]:
     for place, file in enumerate(files):
         copy = folder.joinpath(f"rows-{place}", *folders_of(file), "rows.parquet")
         copy.parent.mkdir(parents=True)
-        with parquet.ParquetFile(str(file)) as original:
+        with parquet.ParquetFile(str(file), metadata=_as_stored(file)) as original:
             schema = original.schema_arrow
             with parquet.ParquetWriter(str(copy), schema) as target:
                 for batch in original.iter_batches():
@@ -104,6 +105,20 @@ def copied_parquet(files: Sequence[Path], folder: Path) -> list[Path]:
                     target.write_table(arrow.table(columns, schema=schema))
         copies.append(copy)
     return copies
+
+
+def _as_stored(file: Path) -> Any:
+    """Return what a file says of its columns, without the types of Arrow.
+
+    DuckDB does not know those either, and Arrow looks at text to make a dictionary.
+    """
+    arrow, parquet = load("pyarrow"), load("pyarrow.parquet")
+    footer = arrow.BufferOutputStream()
+    parquet.read_metadata(str(file)).write_metadata_file(footer)
+    # A name of the same length: lengths stand before names.
+    head, found, tail = footer.getvalue().to_pybytes().rpartition(_ARROW)
+    written = head + (b"-" * len(_ARROW) if found else b"") + tail
+    return parquet.read_metadata(arrow.BufferReader(written))
 
 
 def _check_digits(schema: Any) -> None:

@@ -21,6 +21,7 @@ __all__ = [
 _MOST_FILES = 100_000
 _MARKS = "*?["
 _MARK = re.compile(r"[*?[]")
+_SPECIAL = re.compile(r"[*?[\\]")
 _COLUMN = re.compile(r"([^=?]+)=[^=]*")
 
 
@@ -89,18 +90,20 @@ def _require_once(files: Iterable[Path]) -> None:
 
 
 def plain_name(file: Path, folder: Path, place: int) -> Path:
-    r"""Return a file by a name without a backslash, which DuckDB takes for a slash.
+    """Return a file by a name that DuckDB takes for no pattern and no other file.
+
+    By a backslash it means a slash, and then it cannot even look at a folder.
 
     Parameters
     ----------
     file : Path
         The file.
     folder : Path
-        A private folder, for a link where the name has one.
+        A private folder, for a link where the name is another.
     place : int
         Which of the files it is.
     """
-    if "\\" not in str(file):
+    if not _SPECIAL.search(str(file)):
         return file
     link = folder.joinpath(f"file-{place}", *folders_of(file), f"rows{file.suffix}")
     link.parent.mkdir(parents=True)

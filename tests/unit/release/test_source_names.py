@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import pandas as pd
 import polars as pl
@@ -11,6 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from undertow.errors import PlanError
+from undertow.release import source_paths
+from undertow.release.engine import run_jobs
+from undertow.release.expression import parse_expression
+from undertow.release.job import Bounding, Job
 from undertow.release.source import open_source
 
 TWICE = {
@@ -83,3 +88,52 @@ def test_a_mark_of_encoding_and_empty_lines_do_not_hide_the_names(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfzone,n,zone\nA,1,2\n")
     with pytest.raises(PlanError, match=SAID):
         open_source(tmp_path / "t.csv")
+
+
+NAMES = [
+    *"a1 a[1] *.x ?.x {a,b} a ! -lead k=v %41 #1 ~ $HOME ' \" ` ; ü [!a] ]a[".split(),
+    *["\\", "a\\[b]", "\\.", "a b", "\n"],
+]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+def test_every_file_is_read_once_whatever_its_name(tmp_path, ending):
+    folder = tmp_path / "a folder [1]*"
+    (tmp_path / "a folder 1").mkdir()
+    folder.mkdir()
+    for number, name in enumerate(NAMES):
+        path = folder / f"{name}{ending}"
+        if ending == ".parquet":
+            pq.write_table(pa.table({"x": [str(number)]}), path)
+        else:
+            text = f"x\n{number}\n".encode()
+            path.write_bytes(gzip.compress(text) if ending == ".csv.gz" else text)
+    wanted = sorted(map(str, range(len(NAMES))))
+    for text in (f"*{ending}", f"{folder}/*{ending}", f"../{folder.name}/*{ending}"):
+        with open_source(text, folder=folder) as source:
+            found = source.execute(source.table)["x"].to_pylist()
+        assert sorted(found) == wanted
+    for number, name in enumerate(NAMES):
+        with open_source(f"{name}{ending}", folder=folder) as source:
+            assert source.execute(source.table)["x"].to_pylist() == [str(number)]
+
+
+def test_what_duckdb_takes_for_another_file_is_refused(tmp_path, monkeypatch):
+    for name in ("a1.csv", "a[1].csv"):
+        (tmp_path / name).write_text(f"x\n{name}\n")
+    for pattern in ("_MARK", "_SPECIAL"):
+        monkeypatch.setattr(source_paths, pattern, re.compile("(?!)"))
+    with pytest.raises(PlanError, match="must name files that DuckDB can tell apart"):
+        open_source("*.csv", folder=tmp_path)
+
+
+def test_a_first_line_that_is_a_row_is_in_no_message(tmp_path):
+    (tmp_path / "t.csv").write_text("zone-secret,1\nother,2\n")
+    job = Job("q", ("rows",), where=parse_expression("zone_secret = 'x'"))
+    for bounding in (None, Bounding("zone_secret", 1)):
+        with (
+            open_source(tmp_path / "t.csv") as source,
+            pytest.raises(PlanError, match="must be of the table") as refusal,
+        ):
+            run_jobs(source, [job], bounding=bounding)
+        assert "zone-secret" not in str(refusal.value)
