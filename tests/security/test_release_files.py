@@ -114,6 +114,37 @@ def test_a_cell_of_ten_megabytes_and_ragged_rows_change_no_other(folder):
     assert abs(int(number) - 2000) < 200
 
 
+HOSTILE = {
+    "a line feed in quotes": b'p,"A\nB"\r\n',
+    "a long cell": b"p," + b"x" * 2_100_000 + b"\r\n",
+    "a separator": b"p,\x1f\r\n",
+    "another encoding": "p,Zürich\r\n".encode("latin-1"),
+    "more cells": b"p,A,B,C\r\n",
+    "fewer cells": b"p\r\n",
+    "an open quote": b'p,"A\r\n',
+    "a quote too many": b'p,"A"B"\r\n',
+    "nothing": b"\0\r\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("first", [True, False])
+def test_no_row_changes_how_a_run_ends(tmp_path, name, first):
+    folder = tmp_path / "with"
+    folder.mkdir()
+    written(folder, [])
+    plain = b"".join(b"p%d,A\r\n" % k for k in range(400))
+    row = HOSTILE[name]
+    rows = row + plain if first else plain + row
+    (folder / "visits.csv").write_bytes(b"person,zone\r\n" + rows)
+    done = invoke("release", "run", folder / "visits.toml")
+    assert (done.exit_code, done.stderr) == (0, "")
+    with (folder / "release" / "01-by-zone.csv").open(newline="") as file:
+        [_, [zone, number, *_]] = csv.reader(file)
+    assert zone == "A"
+    assert abs(int(number) - 400) < 150
+
+
 def test_a_file_that_unpacks_to_far_more_needs_neither_memory_nor_disk(tmp_path):
     bomb = tmp_path / "visits.csv.gz"
     with gzip.open(bomb, "wb") as file:

@@ -183,17 +183,24 @@ class Source:
             If a file was written to meanwhile, so that bounds may not hold.
         """
         try:
-            yield
-            if self.stamp() != self.opened:
-                raise EngineError(
-                    "the table must stay as it is while it is read, got a file that "
-                    "was written to; run the release again."
-                )
+            try:
+                yield
+            except EngineError:
+                self._require_as_opened()
+                raise
+            self._require_as_opened()
         finally:
             held, self._held = self._held, []
             for release in held:
                 with guarded(self.backend):
                     release()
+
+    def _require_as_opened(self) -> None:
+        if self.stamp() != self.opened:
+            raise EngineError(
+                "the table must stay as it is while it is read, got a file that "
+                "was written to; run the release again."
+            ) from None
 
 
 @contextmanager

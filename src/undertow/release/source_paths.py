@@ -11,6 +11,7 @@ from undertow.errors import PlanError
 
 __all__ = [
     "engine_paths",
+    "existing_part",
     "folder_columns",
     "folders_of",
     "listed_files",
@@ -52,7 +53,8 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     elif path.exists():
         found = [path]
     elif any(mark in text for mark in _MARKS):
-        start, pattern = _pattern(path)
+        start = existing_part(path)
+        pattern = str(path.relative_to(start))
         found = sorted(p for p in start.glob(pattern) if p.is_file())
     else:
         raise PlanError(f"table must name a file, got {text!r}, which does not exist.")
@@ -66,17 +68,6 @@ def listed_files(text: str, root: Path, form: str | None) -> list[Path]:
     return [p.resolve() for p in found]
 
 
-def _pattern(path: Path) -> tuple[Path, str]:
-    """Split a pattern from the folder it starts in.
-
-    A folder that is there is meant by its name, even if that could be a pattern.
-    """
-    start = path
-    while not start.exists():
-        start = start.parent
-    return start, str(path.relative_to(start))
-
-
 def _require_once(files: Iterable[Path]) -> None:
     seen: dict[tuple[int, int], Path] = {}
     for file in files:
@@ -87,6 +78,16 @@ def _require_once(files: Iterable[Path]) -> None:
                 f"table must name each file once, got {file.name}, which is another "
                 f"name of {first.name}; remove the link, or name the files one by one."
             )
+
+
+def existing_part(path: Path) -> Path:
+    """Return the folder that a pattern starts in, or the path itself if it is there.
+
+    What is there is meant by its name, even if that could be a pattern.
+    """
+    while not path.exists():
+        path = path.parent
+    return path
 
 
 def plain_name(file: Path, folder: Path, place: int) -> Path:

@@ -12,12 +12,14 @@ from undertow.release.source import Source, guarded, texts_as_written
 from undertow.release.source_collated import has_collations
 from undertow.release.source_files import Limits, open_file
 from undertow.release.source_own import require_own_functions
+from undertow.release.source_paths import existing_part
 from undertow.release.source_stored import is_stored
 
 __all__ = ["is_url", "open_url"]
 
 _SCHEMES = ("duckdb", "postgres", "postgresql", "spark")
 _GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
+_SPARK_MARKS = "*?[]{}\\"
 _OPTIONS = {"sslmode", "sslrootcert", "statement_timeout_s", "connect_timeout"}
 
 
@@ -109,6 +111,12 @@ def _open_postgres(
             f"PostgreSQL must be reachable, got {type(fault).__name__}; check host, "
             "user, database and password."
         ) from None
+    if connection.con.info.parameter_status("server_encoding") == "SQL_ASCII":
+        connection.disconnect()
+        raise PlanError(  # a row of any bytes would end the query
+            "the database must have an encoding, got SQL_ASCII, which takes any bytes "
+            "for text; restore it into one in UTF8."
+        )
     return _postgres_table(connection, schema, table)
 
 
@@ -137,6 +145,14 @@ def _postgres_table(connection: Any, schema: str, table: str) -> Source:
 
 
 def _open_spark(url: Any, name: str, root: Path) -> Source:
+    path = root / name
+    parquet = name.lower().endswith(".parquet") or path.is_dir()
+    if parquet and any(mark in str(existing_part(path)) for mark in _SPARK_MARKS):
+        # Spark would take the name for a pattern, and read other files by it.
+        raise PlanError(
+            f"table must have a name without {' '.join(_SPARK_MARKS)} for Spark, got "
+            "one with such a mark in a folder or file that is there; rename it."
+        )
     ibis = load("ibis")
     sql = load("pyspark.sql", extra="spark")
     local = url.hostname in (None, "local", "localhost") and url.port is None
@@ -149,8 +165,7 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         # It would guess types from which folders (year=2026/) there are.
         session.conf.set(_GUESSING, "false")
         connection = ibis.pyspark.connect(session)
-        path = root / name
-        if name.lower().endswith(".parquet") or path.is_dir():
+        if parquet:
             table = connection.read_parquet(str(path))
             require_own_functions(table, "pyspark")
             return Source(table, "pyspark")

@@ -14,6 +14,7 @@ import duckdb
 import ibis
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +23,7 @@ from undertow.errors import EngineError, PlanError
 from undertow.release import source_files
 from undertow.release.engine import run_jobs
 from undertow.release.job import Grid, Job
-from undertow.release.source import open_source
+from undertow.release.source import guarded, open_source
 
 CANARY = "canary-7f3a"
 JOB = Job("zones", ("rows",), by=("zone",), grid=Grid(("zone",), (("A", "B", "C"),)))
@@ -293,3 +294,40 @@ def test_a_source_shows_no_data_and_closes_twice():
     assert repr(source) == "Source on DuckDB with 1 columns"
     source.close()
     source.close()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (duckdb.OutOfMemoryException, "OutOfMemoryException"),
+        (duckdb.IOException, "IOException"),
+        (psycopg.OperationalError, "OperationalError"),
+        (psycopg.errors.QueryCanceled, "QueryCanceled"),
+        (duckdb.ConversionException, "an error"),
+        (duckdb.OutOfRangeException, "an error"),
+        (psycopg.errors.NumericValueOutOfRange, "an error"),
+        (pa.ArrowInvalid, "an error"),
+        (UnicodeDecodeError, "an error"),
+        (ValueError, "an error"),
+    ],
+)
+def test_only_faults_of_the_machine_are_told_by_their_kind(fault, said):
+    words = ("utf-8", b"x", 0, 1, CANARY) if fault is UnicodeDecodeError else (CANARY,)
+    with pytest.raises(EngineError) as caught, guarded("duckdb"):
+        raise fault(*words)
+    assert f"DuckDB must finish the query, got {said};" in str(caught.value)
+    assert CANARY not in str(caught.value)
+
+
+def test_a_file_that_is_written_to_after_it_was_opened_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("zone,n\nA,1\n")
+    with open_source(path) as source:
+        path.write_text("zone,n\nA,1,2,3\nA,4\n")
+        with pytest.raises(EngineError, match="must stay as it is"):
+            run_jobs(source, [JOB])
+
+
+@pytest.mark.parametrize("types", [{"n": "decimal"}, {3: "int"}, {"n": None}])
+def test_types_that_are_none_are_refused(types):
+    assert "types must map names of columns to bool" in refused("t.csv", types=types)

@@ -137,3 +137,13 @@ def test_a_first_line_that_is_a_row_is_in_no_message(tmp_path):
         ):
             run_jobs(source, [job], bounding=bounding)
         assert "zone-secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["z[1].parquet", "a{b", "a?/z.parquet", "b*/*.parquet"]
+)
+def test_a_name_that_spark_takes_for_a_pattern_is_refused(tmp_path, name):
+    for path in ("z[1].parquet", "a{b", "a?/z.parquet", "b*/z.parquet"):
+        (tmp_path / path).mkdir(parents=True)
+    with pytest.raises(PlanError, match="must have a name without"):
+        open_source(f"spark://local#{name}", folder=tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from undertow.errors import PlanError
 from undertow.release.coding import bin_number
 from undertow.release.engine import run_jobs
 from undertow.release.engine_sql import held
@@ -95,3 +96,14 @@ def test_text_is_the_same_by_its_characters(url):
         plain = held(source.table.x, "postgres", collated=True)
         found = source.execute(source.table.select(x=source.table.x, same=plain))
     assert found["x"].to_pylist() == found["same"].to_pylist()
+
+
+def test_a_database_that_takes_any_bytes_for_text_is_refused(postgres):
+    with postgres.connect() as link:
+        link.execute(
+            "CREATE DATABASE bytes ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'"
+        )
+    with postgres.connect("bytes") as link:
+        link.execute("CREATE TABLE t (x text)")
+    with pytest.raises(PlanError, match="must have an encoding, got SQL_ASCII"):
+        open_source(f"{postgres.url('bytes')}#t")
