@@ -17,7 +17,7 @@ from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of
 from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
-from undertow.release.source_stored import is_stored
+from undertow.release.source_stored import is_guessed, is_stored
 
 __all__ = ["Source", "SourceSpec", "guarded", "open_source", "texts_as_written"]
 
@@ -324,6 +324,11 @@ def _open_ibis(table: Any) -> Source:
                 "spark.sql.session.timeZone."
             )
     with guarded(backend):
+        if backend == "duckdb" and is_guessed(table):
+            raise PlanError(
+                "an Ibis table must not read CSV or JSON, whose types DuckDB takes "
+                "from the rows; give the name of a CSV file, or create a table of it."
+            )
         require_own_functions(table, backend)
         stored, collated = is_stored(table, backend), has_collations(table, backend)
         closing = texts_as_written(session) if backend == "pyspark" else _nothing

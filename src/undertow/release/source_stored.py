@@ -1,7 +1,8 @@
 """Whether a table is stored, or computed anew by every statement that reads it.
 
 A view or an expression may sample, or ask for the time: two statements, or two places
-of one statement, then read other rows. Bounds hold only for rows that stay.
+of one statement, then read other rows. Bounds hold only for rows that stay, and
+whose types no row decides.
 """
 
 from __future__ import annotations
@@ -12,16 +13,23 @@ from typing import Any
 from undertow.release._extras import load
 from undertow.release.engine_sql import Backend
 
-__all__ = ["is_stored"]
+__all__ = ["is_guessed", "is_stored"]
 
 _TEXT = r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""
 _INNER = rf"""(?:[^'"()]|{_TEXT})*"""
 _NAMED = r"""(?:"(?:[^"]|"")*"|\w+)(?:\.(?:"(?:[^"]|"")*"|\w+))*"""
 # What reading a file with Ibis creates, and nothing more: one call, no condition.
 _FILES = re.compile(
-    rf"CREATE (?:TEMP )?VIEW {_NAMED} AS SELECT \* FROM read_(?:csv|parquet)"
+    rf"CREATE (?:TEMP )?VIEW {_NAMED} AS SELECT \* FROM read_parquet"
     rf"\((?:[^'\"()]|{_TEXT}|\({_INNER}\)|list_value\({_INNER}\))*\);\s*",
 )
+# What DuckDB takes the types of from the rows, each time it is read.
+_GUESSED = re.compile(
+    r"\b(?:read_csv|read_json|read_ndjson|sniff_csv)"
+    r"|\b(?:from|join)\s*\(?\s*['\"][^'\"]*\.(?:csv|tsv|json|jsonl|ndjson)\b",
+    re.IGNORECASE,
+)
+_ALL_VIEWS = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal"
 _DUCKDB_VIEWS = (
     "SELECT sql FROM duckdb_views() WHERE lower(view_name) = lower(?)"
     " AND (schema_name = ? OR ? IS NULL)"
@@ -79,6 +87,30 @@ def is_stored(table: Any, backend: Backend) -> bool:
     if backend == "postgres":
         return _in_postgres(engine, [*parts[-1:], relation.name])
     return _in_spark(engine, [*parts, relation.name])
+
+
+def is_guessed(table: Any) -> bool:
+    """Tell whether a table of DuckDB reads files whose rows decide its types.
+
+    Parameters
+    ----------
+    table : Ibis table
+        A table, a view of any others, or an expression.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> engine = ibis.duckdb.connect()
+    >>> _ = engine.raw_sql("CREATE TABLE visits (zone VARCHAR)")
+    >>> is_guessed(engine.table("visits"))
+    False
+    """
+    engine = table.get_backend()
+    text = str(engine.compile(table))
+    left = dict(engine.con.execute(_ALL_VIEWS).fetchall())
+    while used := [name for name in left if name in text]:
+        text += "".join(left.pop(name) for name in used)
+    return bool(_GUESSED.search(text))
 
 
 def _in_duckdb(engine: Any, name: str, schema: str | None) -> bool:

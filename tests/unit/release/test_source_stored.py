@@ -9,6 +9,7 @@ import duckdb
 import ibis
 import pytest
 
+from undertow.errors import PlanError
 from undertow.release.engine import run_jobs
 from undertow.release.job import Bounding, Grid, Job, Slice
 from undertow.release.source import Source, open_source
@@ -125,15 +126,11 @@ def test_what_is_stored_is_not_copied(kind, link, tmp_path, monkeypatch):
     assert seen == []
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_files_that_ibis_reads_are_stored_and_views_of_them_are_not(
-    kind, link, tmp_path
-):
-    path = opened(kind, link, tmp_path)
-    read = getattr(link, f"read_{kind}")
+def test_files_that_ibis_reads_are_stored_and_views_of_them_are_not(link, tmp_path):
+    path, read = opened("parquet", link, tmp_path), link.read_parquet
     text = str(path).replace("'", "''")
     link.raw_sql(
-        f"create view w as select * from read_{kind}('{text}') where (random() < 0.5)"
+        f"create view w as select * from read_parquet('{text}') where (random() < 0.5)"
     )
     for table in (read(path), read([path, path]), read(path, table_name="my files")):
         assert open_source(table).stored
@@ -208,3 +205,30 @@ def test_views_of_postgresql_are_known(url, name, stored):
             assert same.stored is stored
         with open_source(source.table.filter(source.table.p > 0)) as less:
             assert not less.stored
+
+
+def viewed(engine, query):
+    engine.raw_sql(f"CREATE VIEW inner_view AS {query}")
+    return engine.table("inner_view")
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda engine, path: engine.read_csv(path),
+        lambda engine, path: engine.read_csv(path).filter(ibis._.x > 0),
+        lambda engine, path: viewed(engine, f"SELECT x FROM '{path}'"),
+        lambda engine, path: engine.read_json(path.replace("csv", "json")),
+    ],
+    ids=["file", "expression", "view", "json"],
+)
+def test_a_table_whose_types_are_guessed_from_rows_is_refused(link, tmp_path, made):
+    (tmp_path / "t.csv").write_text("x\n1\n2\n")
+    (tmp_path / "t.json").write_text('{"x": 1}\n')
+    table = made(link, str(tmp_path / "t.csv"))
+    view = link.create_view("other", table)
+    for some in (table, view, view.count().as_table()):
+        with pytest.raises(PlanError, match="must not read CSV or JSON"):
+            open_source(some)
+    with open_source(link.create_table("copied", table)) as source:
+        assert source.stored
