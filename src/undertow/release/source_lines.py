@@ -296,7 +296,7 @@ def _rows(data: bytes, form: _Form, *, ended: bool) -> tuple[list[bytes], int]:
         else:
             line = data.find(form.end, at)
             end, row = len(data) if line < 0 else line, None
-        if not ended and data[end:] in (b"", b"\r"):
+        if not ended and end >= len(data) - 1 and data[end:] in (b"", b"\r"):
             break  # what follows may belong to it
         rows.append(_as_read(row, form))
         at = end + (2 if data.startswith(b"\r\n", end) and form.end == b"\n" else 1)
