@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from undertow.errors import EngineError, PlanError
-from undertow.release.source_lines import first_row, readable
+from undertow.release.source_lines import copy_rows, first_row, line_ending
 from undertow.release.source_names import require_apart
 from undertow.release.source_paths import engine_paths, plain_name
 
@@ -79,21 +79,12 @@ def open_csv(
         raise PlanError(
             f"source.types must name columns of the table, got {unknown[0][:60]!r}."
         )
-    read = []
-    for place, file in enumerate(files):
-        try:
-            plain = readable(file, folder / f"rows-{place}.csv")
-            read.append(plain_name(plain, folder, place))
-        except OSError as fault:
-            raise EngineError(
-                f"{file.name} must be readable, and the temporary folder have room for "
-                f"a copy of it, got {type(fault).__name__}; free some space, or set "
-                "TMPDIR."
-            ) from None
+    read, ending = _read_alike(files, folder)
     table = connection.read_csv(
         engine_paths(connection, read),
         table_name=_NAME,
         columns=dict.fromkeys(names, "VARCHAR"),
+        new_line=ending,
         **_FIXED,
     )
     cast = {
@@ -102,6 +93,31 @@ def open_csv(
         if kind != "text"
     }
     return (table.mutate(**cast) if cast else table), read
+
+
+def _read_alike(files: Sequence[Path], folder: Path) -> tuple[list[Path], str]:
+    """Return files of the same rows that all end alike, and how, as DuckDB writes it.
+
+    It would take the ending of the first line of the first file for that of all.
+    """
+    read, file = list[Path](), files[0]
+    try:
+        endings = []
+        for file in files:
+            endings.append(line_ending(file))
+        common = b"\r\n" if set(endings) == {b"\r\n"} else b"\n"
+        for place, file in enumerate(files):
+            plain = file
+            if endings[place] != common:
+                plain = folder / f"rows-{place}.csv"
+                copy_rows(file, plain)
+            read.append(plain_name(plain, folder, place))
+    except OSError as fault:
+        raise EngineError(
+            f"{file.name} must be readable, and the temporary folder have room for a "
+            f"copy of it, got {type(fault).__name__}; free some space, or set TMPDIR."
+        ) from None
+    return read, "\\r\\n" if common == b"\r\n" else "\\n"
 
 
 def _typed(text: Any, kind: str) -> Any:

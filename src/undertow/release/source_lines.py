@@ -26,7 +26,7 @@ import numpy as np
 from undertow.errors import PlanError
 from undertow.release._extras import load
 
-__all__ = ["LONGEST_ROW", "first_row", "readable"]
+__all__ = ["LONGEST_ROW", "copy_rows", "first_row", "line_ending"]
 
 LONGEST_ROW = 2**20
 """The most bytes of a row whose cells are read."""
@@ -125,20 +125,13 @@ def _unquoted(cell: bytes) -> str:
     return text[1:-1].replace('""', '"') if text.startswith('"') else text
 
 
-def readable(path: Path, copy: Path) -> Path:
-    """Return a file of the same rows at which no engine stops.
+def line_ending(path: Path) -> bytes | None:
+    """Return how all rows of a file end; None if some are not to be read as written.
 
     Parameters
     ----------
     path : Path
         A CSV file, perhaps compressed.
-    copy : Path
-        Where a copy goes if it needs one.
-
-    Returns
-    -------
-    Path
-        `path` itself where the copy would have the same rows.
 
     Raises
     ------
@@ -146,19 +139,30 @@ def readable(path: Path, copy: Path) -> Path:
         If the first line names no columns, or the file cannot be unpacked.
     """
     names, end = _first(path)
-    form, endings = _Form(len(names), end), set()
-    for ending, _ in _pieces(path, form):
+    endings = set()
+    for ending, _ in _pieces(path, _Form(len(names), end)):
         endings.add(ending)
-        if ending is None or len(endings) > 1:
-            break
-    else:
-        return path
+        if len(endings) > 1:
+            return None
+    return endings.pop() if endings else b"\n"
+
+
+def copy_rows(path: Path, copy: Path) -> None:
+    """Write the rows of a file as they are to be read, each ended by a line feed.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file, perhaps compressed.
+    copy : Path
+        A file that is not there yet.
+    """
+    names, end = _first(path)
     with copy.open("xb") as file:
-        for ending, rows in _pieces(path, form):
-            # DuckDB takes the ending of the first line for that of all.
-            plain = rows.replace(b"\r\n", b"\n") if ending == b"\r\n" else rows
-            file.write(plain)
-    return copy
+        for ending, rows in _pieces(path, _Form(len(names), end)):
+            # A return before a line feed may also be within the quotes of other rows.
+            bare = rows.replace(b"\r\n", b"\n") if ending == b"\r\n" else rows
+            file.write(bare)
 
 
 def _chunks(path: Path, offset: int) -> Iterator[bytes]:

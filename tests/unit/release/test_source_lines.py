@@ -18,7 +18,7 @@ from support.examples import given_examples
 from undertow.errors import PlanError
 from undertow.release import source_lines
 from undertow.release.source import open_source
-from undertow.release.source_lines import LONGEST_ROW, readable
+from undertow.release.source_lines import LONGEST_ROW, copy_rows, line_ending
 
 SPECIAL = [b'"', b'"', b'""', b",", b",", b"\n", b"\n", b"\r\n", b"\r"]
 PLAIN = [b"a", b"bc", b" ", b"\xff", "é".encode(), b"\0", b"\x1f", b"\xef\xbb\xbf"]
@@ -106,7 +106,9 @@ def read_back(data: bytes) -> list[tuple[str | None, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_bytes(data)
-        there = readable(path, Path(folder) / "copy.csv")
+        there = path if line_ending(path) else Path(folder) / "copy.csv"
+        if there != path:
+            copy_rows(path, there)
         plain = there.read_bytes().removeprefix(b"\xef\xbb\xbf").decode()
     reader = csv.reader(io.StringIO(plain, newline=""), strict=True)
     [first, *found] = [row or [""] for row in reader]
@@ -204,18 +206,54 @@ def test_the_engine_reads_the_same_rows(packed, end, pieces):
     assert Counter((row["x"], row["y"]) for row in found) == Counter(rows_of(data))
 
 
-def test_a_file_that_is_plain_is_read_where_it_is(tmp_path):
-    for number, plain in enumerate(
-        [
-            b'x,y\n1,"a\nb"\n,\n2,"c"""',
-            b'x,y\r\n1,"a,b"\r\n',
-            b"\xef\xbb\xbfx\n\n1\n",
-            "x,y\né,\x1f\n".encode(),
-        ]
-    ):
-        path = tmp_path / f"{number}.csv"
-        path.write_bytes(plain)
-        assert readable(path, tmp_path / "copy.csv") == path
+@given_examples(
+    4,
+    60,
+    st.lists(
+        st.tuples(st.sampled_from(["\n", "\r\n", "\r"]), st.lists(SOME, max_size=12)),
+        min_size=2,
+        max_size=4,
+    ),
+)
+@example([("\r\n", [b'a,"\n"\r\n']), ("\n", [b'b,"\r"\n']), ("\r", [b"c,\n\r"])])
+@example([("\r\n", [b"a,b\r\n"]), ("\r\n", [b"c\r\n"])])
+def test_no_file_decides_how_rows_of_another_end(files):
+    rows = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        for place, (end, pieces) in enumerate(files):
+            data = b"x,y" + end.encode() + b"".join(pieces)
+            (Path(folder) / f"{place}.csv").write_bytes(data)
+            rows += Counter(rows_of(data))
+        with open_source("*.csv", folder=folder, threads=1) as source:
+            found = source.execute(source.table).to_pylist()
+    assert Counter((row["x"], row["y"]) for row in found) == rows
+
+
+@pytest.mark.parametrize(
+    ("plain", "ending"),
+    [
+        (b'x,y\n1,"a\nb"\n,\n2,"c"""', b"\n"),
+        (b'x,y\r\n1,"a,b"\r\n', b"\r\n"),
+        (b"\xef\xbb\xbfx\n\n1\n", b"\n"),
+        ("x,y\né,\x1f\n".encode(), b"\n"),
+        (b'x,y\n1,"a\r"\n', None),
+        (b"x,y\n1,2\r\n", None),
+        (b"x,y\r1,2\r", None),
+        (b"x,y\n1\n", None),
+    ],
+)
+def test_a_file_that_is_plain_is_read_where_it_is(tmp_path, plain, ending):
+    path = tmp_path / "t.csv"
+    path.write_bytes(plain)
+    assert line_ending(path) == ending
+    with open_source(path) as source:
+        engine = source.table.get_backend()
+        [[spill]] = engine.raw_sql(
+            "SELECT current_setting('temp_directory')"
+        ).fetchall()
+        assert [path.name for path in Path(spill).iterdir()] == (
+            [] if ending else ["rows-0.csv"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -255,3 +293,5 @@ def test_names_are_those_of_the_first_line(tmp_path):
     )
     with open_source(tmp_path / "t.csv") as source:
         assert source.columns == ("a", 'b "c"', "column2", "d\r\ne")
+        [row] = source.execute(source.table).to_pylist()
+        assert list(row.values()) == ["1", "2", "3", "4"]
