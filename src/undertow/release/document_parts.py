@@ -94,7 +94,7 @@ class SourcePart(Part):
     format: Literal["csv", "parquet", "duckdb", "sqlite"] | None = None
     """The format of a file whose name does not end with it."""
     types: dict[Name, ColumnType] = Field(default_factory=dict, max_length=1000)
-    """Types of the columns of a CSV file; a column that is not named is text."""
+    """Types of columns of CSV files, others are text; and of pandas, of no own type."""
     unit: Name | None = None
     """The column of the protected unit; without it every row is its own unit."""
     time: Name | None = None
