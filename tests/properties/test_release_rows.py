@@ -158,7 +158,7 @@ LOCAL = sorted(set(KINDS) - {"postgresql"})
 @pytest.mark.parametrize("asked", PLANS)
 @pytest.mark.parametrize("kind", LOCAL)
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(TABLES)
 def test_no_unit_moves_the_numbers_further_than_claimed_or_ends_the_run(
     kind, asked, tables
@@ -168,7 +168,7 @@ def test_no_unit_moves_the_numbers_further_than_claimed_or_ends_the_run(
 
 @pytest.mark.parametrize("asked", PLANS)
 @pytest.mark.slow
-@settings(max_examples=15, suppress_health_check=FIXTURE)
+@settings(max_examples=6, suppress_health_check=FIXTURE)
 @given(TABLES)
 def test_no_unit_of_a_server_moves_the_numbers_further_or_ends_the_run(
     postgres, asked, tables
@@ -177,7 +177,7 @@ def test_no_unit_of_a_server_moves_the_numbers_further_or_ends_the_run(
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LOCAL if kind.startswith("csv")])
-@given_examples(1, 40, PLAIN, LINES, LINES, PLACES)
+@given_examples(1, 12, PLAIN, LINES, LINES, PLACES)
 def test_no_line_of_csv_moves_the_numbers_further_than_one_row_does(
     kind, base, mine, theirs, places
 ):

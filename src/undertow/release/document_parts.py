@@ -161,8 +161,9 @@ class SourcePart(Part):
     format: Literal["csv", "parquet", "duckdb", "sqlite"] | None = None
     """The format of a file whose name does not end with it."""
     types: dict[Name, ColumnType] = Field(default_factory=dict, max_length=1000)
-    """Types of the columns of a CSV file; a column that is not named is text. The
-    format of times, as in { timestamp = "%d/%m/%Y %H:%M" }, of text in any table."""
+    """Types of the columns of a CSV file, others are text, and of columns of pandas
+    that have no type of their own. The format of times, as in
+    { timestamp = "%d/%m/%Y %H:%M" }, of text in any table."""
     unit: Name | None = None
     """The column of the protected unit; without it every row is its own unit."""
     time: Name | None = None

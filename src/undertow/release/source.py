@@ -362,7 +362,11 @@ def _without_forms(spec: Any, types: Types | None) -> tuple[Any, dict[str, str]]
     if isinstance(spec, SourceSpec) and isinstance(spec.table, str):
         kinds = _plain(spec.types)
         return _Plain(spec.table, spec.relation, spec.format, kinds), {}
-    return spec, _plain(types)
+    kinds = _plain(types)
+    # Columns that hold anything are read as text, which others are by themselves.
+    dtypes = getattr(spec, "dtypes", {}) if _is_pandas(spec) else {}
+    text = [name for name in _forms(spec, types) if str(dtypes.get(name)) == "object"]
+    return spec, kinds | dict.fromkeys(text, "text")
 
 
 def _plain(types: Types | None) -> dict[str, str]:
@@ -454,7 +458,11 @@ def _open_ibis(table: Any) -> Source:
 def _frame(held: Any) -> Any:
     """Return the pandas table that an Ibis table in memory was made of, if any."""
     frame = getattr(held.data, "obj", None)
-    return frame if type(frame).__module__.partition(".")[0] == "pandas" else None
+    return frame if _is_pandas(frame) else None
+
+
+def _is_pandas(table: Any) -> bool:
+    return type(table).__module__.partition(".")[0] == "pandas"
 
 
 def texts_as_written(session: Any) -> Callable[[], None]:

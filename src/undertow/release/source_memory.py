@@ -135,7 +135,8 @@ def _arrow(table: Any) -> Any:
         return table
     kind = _home(table)
     if kind == "polars.LazyFrame":
-        table, kind = table.collect(), "polars.DataFrame"
+        with guarded("Polars"):  # whose words may hold data
+            table, kind = table.collect(), "polars.DataFrame"
     if kind == "polars.DataFrame":
         return _from_polars(arrow, table)
     if isinstance(table, arrow.RecordBatchReader):

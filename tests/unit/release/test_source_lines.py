@@ -295,3 +295,16 @@ def test_names_are_those_of_the_first_line(tmp_path):
         assert source.columns == ("a", 'b "c"', "column2", "d\r\ne")
         [row] = source.execute(source.table).to_pylist()
         assert list(row.values()) == ["1", "2", "3", "4"]
+
+
+def test_a_row_at_the_limit_changes_no_other(tmp_path):
+    for size in (LONGEST_ROW - 1, LONGEST_ROW, LONGEST_ROW + 1):
+        for ending in (b"\n", b"\r\n"):
+            path = tmp_path / "t.csv"
+            row = b"1," + b"y" * (size - 2)
+            path.write_bytes(ending.join([b"x,y", b"0,a", row, b"2,b", b""]))
+            with open_source(path) as source:
+                found = source.execute(source.table).to_pydict()
+            read = size <= LONGEST_ROW
+            assert Counter(found["x"]) == Counter(["0", "2", "1" if read else None])
+            assert {len(cell or "") for cell in found["y"]} == {1, (size - 2) * read}

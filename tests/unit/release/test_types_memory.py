@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from undertow.errors import PlanError
+from undertow.errors import EngineError, PlanError
 from undertow.release import from_table
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
@@ -255,6 +255,16 @@ def test_a_polars_type_that_arrow_has_not_is_refused():
     table = pl.DataFrame({"x": pl.Series([1, 2**100], dtype=pl.Int128)})
     with pytest.raises(PlanError, match="Polars table must be of types that Arrow has"):
         open_source(table)
+
+
+def test_what_a_lazy_frame_fails_on_is_in_no_message():
+    table = pl.LazyFrame({"x": ["1", "secret"]}).with_columns(
+        pl.col("x").cast(pl.Int64)
+    )
+    with pytest.raises(EngineError, match="Polars must finish the query") as refusal:
+        open_source(table)
+    assert "secret" not in str(refusal.value)
+    assert refusal.value.__suppress_context__
 
 
 @pytest.mark.parametrize(
