@@ -179,11 +179,17 @@ def told(facts):
     }
 
 
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+QUICK = ("csv", "parquet", "pandas")
+CASES = [
+    pytest.param(
+        kind, seed, marks=() if kind in QUICK and not seed else pytest.mark.slow
+    )
+    for kind in KINDS
+    for seed in range(6)
+]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_every_source_is_counted_as_a_walk_over_its_rows_counts(kind, seed, tmp_path):
     rows = mistaken_rows(seed)
     found = checked(kind, rows, tmp_path).facts
