@@ -18,7 +18,7 @@ from undertow.cli.models import (
     read_query,
 )
 from undertow.cli.output import guarded, print_json, working
-from undertow.correlation import LeakageCalibration, Model, Query
+from undertow.correlation import Accuracy, LeakageCalibration, Model, Query
 from undertow.correlation import calibrate as calibrate_model
 from undertow.privacy.result import to_plain
 
@@ -181,10 +181,9 @@ def calibration_record(found: LeakageCalibration) -> dict[str, Any]:
     return {
         "dp_epsilon": found.epsilon,
         "noise_scale": to_plain(found.noise_scale),
-        "mechanisms": None if found.covers is None else found.covers.summary,
         "method": found.method,
         "leakage": to_plain(found.achieves.value),
-        "accuracy": None if found.accuracy is None else found.accuracy.to_dict(),
+        "accuracy": _accuracy(found.accuracy),
         "floor": found.floor,
         "alternatives": [
             {
@@ -199,6 +198,12 @@ def calibration_record(found: LeakageCalibration) -> dict[str, Any]:
         "theorem": found.achieves.theorem,
         "tight": found.achieves.tight,
     }
+
+
+def _accuracy(found: Accuracy | None) -> dict[str, float] | None:
+    if found is None:
+        return None
+    return {"alpha": found.alpha, "beta": found.beta, "mae": found.mae}
 
 
 def _show(

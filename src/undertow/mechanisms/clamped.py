@@ -90,10 +90,12 @@ class ClampedMechanism(IntervalMechanism):
         factor = norm_factor(metric, p=1, dimension=1)
         if isinstance(self.base, LaplaceMechanism | DiscreteLaplaceMechanism):
             return Pure(factor / self.base.scale)
+        self._require_sizes()
         return Pure(factor * _hazard_up(self.base, self.width))
 
     def pair_loss(self, first: Number, second: Number) -> Pure:
         """Return the largest absolute log ratio over outputs, rounded up."""
+        self._require_sizes()
         binary = self.step is not None
         (x,) = read_vector(first, 1, "first", binary=binary)
         (y,) = read_vector(second, 1, "second", binary=binary)
@@ -118,6 +120,7 @@ class ClampedMechanism(IntervalMechanism):
 
     def log_density(self, output: ArrayLike, given: Number) -> Floats:
         """Return the log density inside, the log probability at the ends."""
+        self._require_sizes()
         (value,) = read_vector(given, 1, "given")
         outputs, x = np.asarray(output, float), float(value)
         noise = subtract(output, x, dimension=1)
@@ -130,6 +133,7 @@ class ClampedMechanism(IntervalMechanism):
 
     def cdf(self, output: ArrayLike, given: Number) -> Floats:
         """Return the probability of an output up to `output`."""
+        self._require_sizes()
         (value,) = read_vector(given, 1, "given")
         outputs = np.asarray(output, float)
         inner = np.asarray(self.base.cdf(outputs, float(value)))

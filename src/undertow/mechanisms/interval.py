@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ __all__ = [
 # of the logarithms that are subtracted.
 MARGIN = 1e-12
 _LARGEST_SUM = 1 << 22
+_LARGEST_FLOAT = 10**308
 _LARGEST_END, _LEAST, _WIDEST = 10**140, Fraction(1, 10**15), 10**100
 _SMALLEST = math.nextafter(0.0, 1.0)
 
@@ -67,13 +68,9 @@ class IntervalMechanism(Mechanism):
                 f"low and high must be multiples of the step {base.step}, "
                 f"got {low} and {high}."
             )
-        size = Fraction(getattr(base, "scale", 0) or getattr(base, "sigma", 0))
-        share = (ends[1] - ends[0]) / size
-        if max(map(abs, ends)) > _LARGEST_END or not _LEAST <= share <= _WIDEST:
+        if max(map(abs, ends)) > _LARGEST_FLOAT:
             raise ValueError(
-                "low and high must be below 1e140 and between 1e-15 and 1e100 noise "
-                f"sizes apart for their law to be worked out in floats, got {low} and "
-                f"{high}, with noise of size {format_up(size, 3)}."
+                f"low and high must be in the range of floats, got {low} and {high}."
             )
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "low", ends[0])
@@ -83,6 +80,18 @@ class IntervalMechanism(Mechanism):
     def width(self) -> Fraction:
         """The length of the interval."""
         return self.high - self.low
+
+    def _require_sizes(self) -> None:
+        """Refuse an interval whose law of the output floats cannot hold."""
+        base: Any = self.base
+        size = Fraction(base.scale if hasattr(base, "scale") else base.sigma)
+        ends = max(abs(self.low), abs(self.high))
+        if ends > _LARGEST_END or not _LEAST <= self.width / size <= _WIDEST:
+            raise ValueError(
+                "low and high must be below 1e140 and between 1e-15 and 1e100 noise "
+                "sizes apart for their law to be worked out in floats, got a width of "
+                f"{format_up(self.width, 3)}, with noise of size {format_up(size, 3)}."
+            )
 
     @property
     def step(self) -> Fraction | None:
@@ -98,6 +107,7 @@ class IntervalMechanism(Mechanism):
 
         The noise is not symmetric near the ends, so it depends on the value `given`.
         """
+        self._require_sizes()
         error, x = exact(alpha, "alpha"), self._inside(given)
         if error in (0, math.inf):
             return 0.0 if error else 1.0
@@ -107,6 +117,7 @@ class IntervalMechanism(Mechanism):
 
     def accuracy(self, beta: Number, *, given: Number) -> float:
         """Return the least error reached with probability at most `beta`."""
+        self._require_sizes()
         share, x = exact(beta, "beta", at_most=1), self._inside(given)
         if share == 1:
             return 0.0

@@ -92,6 +92,7 @@ class TruncatedMechanism(IntervalMechanism):
         factor = norm_factor(metric, p=1, dimension=1)
         if isinstance(self.base, LaplaceMechanism):
             return Pure(2 * factor / self.base.scale)
+        self._require_sizes()
         if isinstance(self.base, GaussianMechanism):
             rate = gaussian_rate(float(self.width), self.base.sigma)
         elif isinstance(self.base, DiscreteLaplaceMechanism):
@@ -112,6 +113,7 @@ class TruncatedMechanism(IntervalMechanism):
         x, y = self._inside(first), self._inside(second)
         if x == y:
             return Pure.zero()
+        self._require_sizes()
         ends = [[float(end - v) for end in (self.low, self.high)] for v in (x, y)]
         logs = self.base.noise_log_density(np.array(ends))
         constants = np.log([[self._mass(x)], [self._mass(y)]])
@@ -119,6 +121,7 @@ class TruncatedMechanism(IntervalMechanism):
 
     def log_density(self, output: ArrayLike, given: Number) -> Floats:
         """Return the log density, renormalised to the interval."""
+        self._require_sizes()
         x, outputs = self._inside(given), np.asarray(output, float)
         logs = self.base.noise_log_density(outputs - float(x)) - math.log(self._mass(x))
         inside = (outputs >= float(self.low)) & (outputs <= float(self.high))
@@ -126,6 +129,7 @@ class TruncatedMechanism(IntervalMechanism):
 
     def cdf(self, output: ArrayLike, given: Number) -> Floats:
         """Return the probability of an output up to `output`."""
+        self._require_sizes()
         x = self._inside(given)
         flat = np.asarray(output, float)
         values = [self._cdf_at(float(o), x) for o in flat.ravel()]
