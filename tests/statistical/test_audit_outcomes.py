@@ -146,6 +146,7 @@ def test_a_thousand_true_claims_are_refuted_no_more_often_than_stated():
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_half_of_the_true_loss_is_refuted_for_nearly_every_type():
     missed = []
     for name, (function, claim) in CASES.items():
