@@ -92,7 +92,9 @@ keys = {{ zone = "0..39" }}
 
 OURS = """
 import undertow.release as release
-release.load("release-{bound}.toml").run(ledger="{ledger}", output="{ledger}.out")
+asked = release.load("release-{bound}.toml")
+with asked.create_ledger("{ledger}") as ledger:
+    asked.run(ledger=ledger, output="{ledger}.out")
 """
 
 QUERIES = """
@@ -154,7 +156,9 @@ rows.filter(pl.col("steps") > 0).group_by("hour").agg(dp.len()).with_keys(
 
 UNDERTOW_PEER = """
 import undertow.release as release
-release.load("peer.toml").run(ledger="{ledger}", output="{ledger}.out")
+asked = release.load("peer.toml")
+with asked.create_ledger("{ledger}") as ledger:
+    asked.run(ledger=ledger, output="{ledger}.out")
 """
 
 PIPELINE = """

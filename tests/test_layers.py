@@ -41,6 +41,7 @@ ARROWS = {
 }
 SHARED = {
     "errors",
+    "_address",
     "_arrays",
     "_numeric",
     "_printable",
@@ -51,6 +52,7 @@ SHARED = {
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 # Optional libraries of the core: imported inside their functions, on request.
 OPTIONAL = {
+    "_address.py": {"sqlalchemy"},
     "mechanisms/noise/opendp_backend.py": {"opendp"},
     "audit/runner.py": {"joblib"},
     "audit/learned.py": {"sklearn", "threadpoolctl"},

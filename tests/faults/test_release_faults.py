@@ -148,7 +148,7 @@ def test_a_ledger_made_by_another_run_in_between_is_opened(folder, monkeypatch):
     path = budget_of(folder, 7)
     answers = iter([True, False])
     monkeypatch.setattr(
-        "undertow.release.ledger_place._is_empty", lambda _: next(answers)
+        "undertow.release.ledger_place._is_empty", lambda *_, **__: next(answers)
     )
     plan = load(folder / "visits.toml").plan()
     with open_ledger(plan, str(path)) as ledger:

@@ -190,7 +190,9 @@ COUNT = [{"name": "rows", "select": "count"}]
 def test_one_ledger_does_not_mix_what_its_numbers_stand_for(tmp_path, other):
     promise, address = {"epsilon": "1"}, tmp_path / "a.ledger"
     first = windowed(promise=promise, queries=COUNT)
-    from_table(TABLE, first).run(ledger=address, as_of="2026-01-01T02:00")
+    release = from_table(TABLE, first)
+    release.create_ledger(address, as_of="2026-01-01T02:00").close()
+    release.run(ledger=address, as_of="2026-01-01T02:00")
     second = windowed(promise=promise, queries=COUNT, **other)
     with pytest.raises(MismatchError):
         from_table(TABLE, second).run(ledger=address, as_of="2026-01-01T02:00")

@@ -113,7 +113,9 @@ def test_no_fault_says_the_canary(tmp_path, caplog, changes):
     path = tmp_path / "visits.ledger"
     said = ""
     try:
-        from_table(TABLE, asked(**changes)).run(ledger=path)
+        release = from_table(TABLE, asked(**changes))
+        release.create_ledger(path).close()
+        release.run(ledger=path)
     except UndertowError as fault:
         said = "".join(traceback.format_exception(fault)) + repr(fault)
     check_clean(said, "exception")

@@ -105,8 +105,16 @@ def _plans(path: Path) -> tuple[ReleasePlan, ReleasePlan]:
 
 def _release(folder: Path) -> ReleaseRun:
     from undertow.release import load
+    from undertow.release.ledger_place import has_ledger
 
-    return load(folder / "city.toml").run(command="undertow demo")
+    city, place = load(folder / "city.toml"), folder / "city.ledger"
+    # Its people are in no other table, so that it needs no other ledger's budget.
+    if (
+        not has_ledger(str(place))
+        and not (folder / "tables" / "manifest.json").exists()
+    ):
+        city.create_ledger(place).close()
+    return city.run(command="undertow demo")
 
 
 def _attack(plan: ReleasePlan, plain: ReleasePlan) -> dict[str, SeriesAttack]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from undertow._address import masked
 from undertow._printable import on_one_line
 from undertow.errors import (
     AssumptionError,
@@ -57,8 +58,12 @@ def status_of(fault: BaseException) -> int | None:
 
 
 def complain(fault: BaseException | str) -> None:
-    """Write one sentence to standard error, on one line, control characters shown."""
-    shown = on_one_line(" ".join(str(fault).split()))
+    """Write one sentence to standard error, on one line, control characters shown.
+
+    Addresses in it may have been mistaken for something else; their passwords are
+    hidden here.
+    """
+    shown = on_one_line(" ".join(masked(str(fault)).split()))
     typer.echo(shown.encode("utf-8", "backslashreplace"), err=True)
 
 

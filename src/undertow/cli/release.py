@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from undertow._address import shown_address
 from undertow._printable import on_one_line
 from undertow.cli.output import (
     EXIT_REFUSED,
@@ -21,7 +22,7 @@ from undertow.cli.output import (
     private_files,
     working,
 )
-from undertow.errors import BudgetError, PlanError
+from undertow.errors import BudgetError, LedgerError, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
@@ -75,11 +76,14 @@ def plan_command(
             plan = loaded.plan(as_of=as_of)
         if report is not None:
             _write_report(_planned(loaded, plan), report)
+        place, there = _ledger_of(loaded)
         if json_output:
-            print_json(plan.to_dict())
+            print_json({**plan.to_dict(), "ledger": place})
         else:
             _print(plan)
             _tell_of_no_check(file, loaded)
+            rest = "" if place is None or there else ", not there yet"
+            _tell_ledger(place or "to be named with --ledger", rest)
         _tell_of_lost_ledger(loaded, as_of)
 
 
@@ -122,9 +126,9 @@ def run_command(
         str | None,
         typer.Option(
             metavar="LEDGER",
-            help="A file or postgresql:// address. Default: what the release says, or "
-            "a file beside the table, made with the promise as its budget if there "
-            "never was one.",
+            help="A file that undertow ledger init made, or a postgresql:// address. "
+            "Default: what the release says, or a file beside the table, made with the "
+            "promise as its budget if there never was one for these people.",
         ),
     ] = None,
     as_of: AsOf = None,
@@ -177,6 +181,8 @@ def run_command(
                 command=_command(),
                 progress=tell,
             )
+        if done.warning is not None:
+            complain(done.warning)
         if report is not None:
             _write_report(_finished(done), report)
         if json_output:
@@ -204,25 +210,28 @@ def _load(path: Path) -> ReleaseFile:
 
 def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> None:
     """Say on standard error that a run would be refused, where a ledger was lost."""
+    try:
+        loaded.require_ledger(as_of=as_of)
+    except PlanError:
+        return  # no place for a ledger is known; a run is given one, or says so
+    except (BudgetError, LedgerError) as fault:
+        complain(f"A run without --ledger would be refused: {fault}")
+
+
+def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
+    """Return where a run is charged, if anything says so, and whether it is there."""
     from undertow.release.ledger_place import has_ledger, ledger_address
-    from undertow.release.traces import require_kept_ledger
 
     try:
         address = ledger_address(loaded.document)
-        if not has_ledger(address):
-            folder = loaded.folder(as_of=as_of)
-            require_kept_ledger(loaded.document, ledger=address, folder=folder)
+        return shown_address(address), has_ledger(address, looking=True)
     except PlanError:
-        return  # no place for a ledger is known; a run is given one, or says so
-    except BudgetError as fault:
-        complain(f"A run without --ledger would be refused: {fault}")
+        return None, False
 
 
 def _command() -> str:
     """Return how the command was started; passwords in addresses are masked."""
-    from undertow.release.document_errors import masked
-
-    return shlex.join(["undertow", *(masked(word) for word in sys.argv[1:])])
+    return shlex.join(["undertow", *map(shown_address, sys.argv[1:])])
 
 
 @contextmanager
@@ -295,10 +304,20 @@ def _print_run(done: ReleaseRun, report: Path | None) -> None:
         if left > 0:
             typer.echo(f"… and {left} rows more in the file.")
     typer.echo(done.story)
+    if done.ledger is not None:
+        _tell_ledger(done.ledger)
     if done.folder is not None:
         typer.echo(f"Files: {done.folder}")
     if report is not None:
         typer.echo(f"Report: {report}")
+
+
+def _tell_ledger(place: str, rest: str = "") -> None:
+    """Say which ledger is charged: a file below the working directory from there."""
+    path = Path(place)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        place = str(path.relative_to(Path.cwd()))
+    typer.echo(f"Ledger: {on_one_line(place)}{rest}".encode("utf-8", "replace"))
 
 
 def _shown(cell: Any) -> str:

@@ -148,8 +148,11 @@ class Book:
         lacks = {name for name in self.frame if name not in frame}
         adds = {name for name in frame if name not in self.frame}
         other = {n for n in {*frame} - adds if frame[n] != self.frame[n]}
-        other |= lacks - _OF_TYPES - (_OF_TIMES if whole else frozenset())
-        other |= adds - _OF_TYPES - (_OF_TIMES if self._whole else frozenset())
+        other |= lacks - _LEFT_OUT - (_OF_TIMES if whole else frozenset())
+        other |= adds - _LEFT_OUT - (_OF_TIMES if self._whole else frozenset())
+        people = frame.get("people")
+        if people is not None and people == self.frame.get("people"):
+            other -= _OF_UNITS
         if not other:
             return
         raise MismatchError(
@@ -163,7 +166,7 @@ class Book:
     ) -> None:
         """Put what a charge states beside what earlier ones did."""
         if frame is not None:
-            self.frame = {**(self.frame or {}), **frame}
+            self.frame = {**frame, **(self.frame or {})}
             self._whole = self._whole and self._see_all(releases)
 
     def _see_all(self, releases: Sequence[Release]) -> bool:
@@ -187,6 +190,9 @@ class Book:
 _OF_TIMES = frozenset({"start", "time", "window"})
 # Names that say as what a column is read; earlier versions did not state them.
 _OF_TYPES = frozenset({"type of time", "type of unit"})
+_LEFT_OUT = _OF_TYPES | {"people"}
+# Names that say where the people are, of no matter where they are named themselves.
+_OF_UNITS = frozenset({"unit", "type of unit"})
 _BROKEN = (
     "the ledger must be as it was written, got a chain that breaks at {at}; run "
     "undertow ledger verify and restore a copy."

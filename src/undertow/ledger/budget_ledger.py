@@ -132,6 +132,7 @@ class BudgetLedger(LedgerReader):
                 link.execute(insert(terms_table), row)
                 row = {"id": 1, "count": 0, "hash": digest(text), "time": now}
                 link.execute(insert(head_table), row)
+            place.settle()
         return cls(place, terms, start=digest(text))
 
     def charge(
@@ -215,7 +216,15 @@ class BudgetLedger(LedgerReader):
             If the charge was closed without an output.
         """
         content = checked_output(output)
-        with self._lock, self._place.writing() as link:
+        with self._lock:
+            committed = self._stored(charge, content, plain(details))
+            # Before anybody sees it: a copy without the journal must know it as well.
+            self._place.settle()
+        return committed
+
+    def _stored(self, charge: Charge, content: bytes, details: dict[str, Any]) -> bytes:
+        """Commit an output unless there is one, and return the one that there is."""
+        with self._place.writing() as link:
             writer = Writer(link)
             found = self._known(read_key(link, charge.key), charge)
             if "output" in found:
@@ -233,7 +242,7 @@ class BudgetLedger(LedgerReader):
                     "charge": charge.number,
                     "sha256": digest(content),
                     "size": len(content),
-                    "details": plain(details),
+                    "details": details,
                 },
             )
         return content

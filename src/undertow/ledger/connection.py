@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from undertow._address import is_address, read_address, shown_address
 from undertow.errors import LedgerError, UndertowError
 from undertow.ledger.engines import FILES, reading_engine, writing_engine
 from undertow.ledger.still import files_of, is_still, stamp_of
@@ -47,8 +49,18 @@ _REASONS = {
     "append-only": ("is append-only", "add an entry instead"),
     "connection": ("cannot be reached", "check the address and that it runs"),
 }
-
-
+_UNUSABLE = "{} must be a ledger that can be used, but it {}; {}."
+# Waits for readers of older states, and makes the file itself durable.
+_CARRY_OVER = "PRAGMA wal_checkpoint(FULL)"
+# Faults of the place where a file is, and not of what is in it.
+_OF_THE_DISK = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
 _PLACES: WeakSet[Place] = WeakSet()
 
 
@@ -85,7 +97,7 @@ class Place:
         """How messages call it, without a password."""
         if self.path is not None:
             return str(Path(self.url.database or ""))
-        return self.url.render_as_string(hide_password=True)
+        return shown_address(self.url.render_as_string(hide_password=False))
 
     def claim(self) -> None:
         """Create the file, readable by its owner alone, unless it is there.
@@ -98,7 +110,13 @@ class Place:
             if not self.path.exists():
                 _make_file(self.path)
             _prepare_file(self.path)
-        except sqlite3.Error:
+        except sqlite3.Error as fault:
+            if getattr(fault, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
+                state, way = _reason(fault)
+                raise LedgerError(
+                    f"{self.name} must be a place where a file can be made, but it "
+                    f"{state}; {way}."
+                ) from None
             raise LedgerError(
                 f"{self.name} must be a new path or an empty file, got another file; "
                 "choose another path."
@@ -172,6 +190,38 @@ class Place:
                 yield link
             self._require_files(link)
 
+    def settle(self) -> None:
+        """Carry every commit from the journal into the file, on the disk.
+
+        A copy of the file alone, without its journal, then holds all of them.
+
+        Raises
+        ------
+        LedgerError
+            If a reader or another writer is in the way for too long.
+        """
+        if self.path is None or self.read_only:
+            return
+        end = time.monotonic() + _PATIENCE_S
+        while not self._carry_over():
+            # SQLite does not wait by itself for another process that does the same.
+            if time.monotonic() > end:
+                raise LedgerError(_UNUSABLE.format(self.name, *_REASONS["is locked"]))
+            time.sleep(_PAUSE_S)
+
+    def _carry_over(self) -> bool:
+        """Try to put the whole journal into the file, and tell whether it is there."""
+        try:
+            with self._faults(), self._link() as link:
+                driver: Any = link.connection.dbapi_connection
+                waiting, _, _ = driver.execute(_CARRY_OVER).fetchone()
+        except sqlite3.Error as fault:
+            if getattr(fault, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+                return False
+            state, way = _reason(fault)
+            raise LedgerError(_UNUSABLE.format(self.name, state, way)) from None
+        return not waiting
+
     @contextmanager
     def closed_on_fault(self) -> Iterator[None]:
         """Leave no connection behind where opening fails."""
@@ -225,9 +275,7 @@ class Place:
             yield
         except SQLAlchemyError as fault:
             state, way = _reason(fault)
-            raise LedgerError(
-                f"{self.name} must be a ledger that can be used, but it {state}; {way}."
-            ) from None
+            raise LedgerError(_UNUSABLE.format(self.name, state, way)) from None
 
 
 def _close_all() -> None:
@@ -244,7 +292,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_close_all)
 
 
-def _reason(fault: SQLAlchemyError) -> tuple[str, str]:
+def _reason(fault: Exception) -> tuple[str, str]:
     words = str(getattr(fault, "orig", fault)).lower()
     for sign, reason in _REASONS.items():
         if sign in words:
@@ -273,14 +321,19 @@ def place_of(address: str | os.PathLike[str], *, read_only: bool = False) -> Pla
     if "://" not in text:
         return Place(URL.create("sqlite", database=text), read_only=read_only)
     try:
+        server = read_address(text) if is_address(text) else None
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise LedgerError(
             "a ledger's URL must be one such as sqlite:///file or "
-            "postgresql://user@host/name, got another text."
+            "postgresql://user@host/name, got another text; write @ : / ? # % in a "
+            "user or password as %40 %3A %2F %3F %23 %25."
         ) from None
-    if url.drivername in _POSTGRESQL:
-        return _postgresql(url, read_only=read_only)
+    if server is not None and server.fragment:
+        raise LedgerError("a ledger's URL must name no table after #, got one.")
+    if server is not None and url.drivername in _POSTGRESQL:
+        named = url.set(database=server.database or None)
+        return _postgresql(named, read_only=read_only)
     if url.drivername not in ("sqlite", "sqlite+pysqlite") or not url.database:
         raise LedgerError(
             "a ledger must be a SQLite file or a PostgreSQL database, got "

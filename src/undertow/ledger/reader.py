@@ -216,7 +216,36 @@ class LedgerReader:
             found = self._known(read_key(link, charge.key), charge)
             if "output" not in found:
                 return None
-            return checked_stored(read_output(link, charge.number), found["output"])
+            stored = checked_stored(read_output(link, charge.number), found["output"])
+        # Whoever stored it may have been killed before it was in the file itself.
+        self._place.settle()
+        return stored
+
+    def output_head(self, charge: Charge) -> Head | None:
+        """Return where the chain ended when the output of a charge was stored.
+
+        Kept elsewhere, it shows an older copy of the ledger: that lacks it.
+        """
+        with self._place.reading() as link:
+            found = self._known(read_key(link, charge.key), charge).get("output")
+        return None if found is None else Head(found.number, found.hash)
+
+    def holds(self, count: int, digest: str) -> bool:
+        """Tell whether the chain passes through a head that was kept elsewhere.
+
+        Parameters
+        ----------
+        count : int
+            How many entries there were.
+        digest : str
+            The hash of the last of them.
+        """
+        if count < 1:
+            return digest == self._start
+        with self._place.reading() as link:
+            for entry, _ in read_entries(link, after=count - 1, limit=1):
+                return (entry.number, entry.hash) == (count, digest)
+        return False
 
     def losses(self) -> dict[str, Loss]:
         """Return what was lost at every budget so far."""

@@ -6,7 +6,7 @@ from sqlalchemy import Column, Integer, LargeBinary, MetaData, String, Table, Te
 
 __all__ = ["LATEST", "METADATA", "entries", "head", "outputs", "terms", "version"]
 
-LATEST = 2
+LATEST = 3
 """The schema this version of the package writes; older ones are migrated."""
 
 METADATA = MetaData()

@@ -16,10 +16,11 @@ from pydantic import (
     model_validator,
 )
 
+from undertow._address import masked
 from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 from undertow.release._arguments import path_text, require_text_keys
-from undertow.release.document_errors import Fault, masked, refused
+from undertow.release.document_errors import Fault, refused
 from undertow.release.document_fields import Formula, Name, Part
 from undertow.release.document_parts import (
     BoundsPart,
@@ -90,11 +91,16 @@ class ReleaseDocument(Part):
     ledger: LedgerPart | None = None
     """The ledger that is charged."""
 
-    _folder: Path | None = PrivateAttr(default=None)
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def file(self) -> Path | None:
+        """The file it was read from, if any."""
+        return self._file
 
     def path(self, text: str) -> Path:
         """Return a path of the file; relative ones start at the folder of the file."""
-        return Path(text) if self._folder is None else self._folder / text
+        return Path(text) if self._file is None else self._file.parent / text
 
     def derived(self, available: Iterable[str]) -> dict[str, Expression]:
         """Return the derived columns for a table that has the `available` ones.
@@ -114,10 +120,10 @@ class ReleaseDocument(Part):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, defaults filled in, no password."""
         found = self.model_dump(mode="json")
-        if (
-            self.check is None
-        ):  # unknown to earlier versions, whose keys are still found
+        if self.check is None:  # as in files that know no such part or key
             del found["check"]
+        if self.source.people is None:
+            del found["source"]["people"]
         return found
 
     def fingerprint(self) -> str:
@@ -304,7 +310,7 @@ def read_release(path: str | Path) -> ReleaseDocument:
             f"{file} must be a TOML file, got an error: {reason}."
         ) from None
     document = release_from_mapping(mapping)
-    document._folder = file.parent
+    document._file = file
     return document
 
 

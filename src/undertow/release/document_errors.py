@@ -7,17 +7,15 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
+from undertow._address import masked, shown_address
 from undertow.errors import PlanError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
-__all__ = ["Fault", "masked", "nearest", "path_of", "refused", "shown"]
+__all__ = ["Fault", "nearest", "path_of", "refused", "shown"]
 
-# Up to the last @: a password may hold any character, and hiding more does no harm.
-_USER = re.compile(r"(\w[\w+.-]*://[^\s/?#:@]*):\S*@")
-_SECRET = re.compile(r"(?i)(?<!\w)(\w*(?:passw|pwd|secret|token)\w*)=[^&;\s'\"]+")
 _TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -76,21 +74,10 @@ class Fault(ValueError):
         super().__init__(f"{field}\t{rest}")
 
 
-def masked(text: str) -> str:
-    """Hide the passwords of the connection URLs in a text.
-
-    Examples
-    --------
-    >>> masked("postgres://ann:s3cret@db/city?sslpassword=x")
-    'postgres://ann:***@db/city?sslpassword=***'
-    """
-    return _SECRET.sub(r"\1=***", _USER.sub(r"\1:***@", text))
-
-
 def shown(value: Any) -> str:
     """Show a value of the document in short, passwords hidden."""
     if isinstance(value, str):
-        text = masked(value)
+        text = shown_address(value)
         return repr(text if len(text) <= 60 else text[:57] + "...")
     if isinstance(value, bool):
         return str(value).lower()
@@ -171,7 +158,7 @@ def _as_list(path: str, kind: str, value: Any) -> str:
     if not path.startswith("queries["):
         return ""
     if isinstance(value, str) and value.isprintable() and len(value) <= _SHORT:
-        return f'; write ["{masked(value)}"]'
+        return f'; write ["{shown_address(value)}"]'
     plain = isinstance(value, int | float) and not isinstance(value, bool)
     return f"; write [{shown(value)}]" if plain else ""
 

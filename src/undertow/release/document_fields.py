@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -17,9 +18,10 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from undertow._address import is_address, read_address, shown_address
 from undertow.errors import PlanError
 from undertow.privacy.exact import exact
-from undertow.release.document_errors import masked, shown
+from undertow.release.document_errors import shown
 from undertow.release.durations import parse_duration, written_duration
 from undertow.release.expression import Expression, parse_expression
 from undertow.release.moments import in_utc, read_moment
@@ -55,10 +57,12 @@ class Part(BaseModel):
         use_attribute_docstrings=True,
     )
 
-    def __repr__(self) -> str:
-        return masked(super().__repr__())
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, shown_address(value) if isinstance(value, str) else value
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return repr(self)
 
 
 def signed(value: Any) -> Fraction:
@@ -123,6 +127,8 @@ def _url(value: str) -> str:
         raise ValueError(f"must have 1 to 4096 characters, got {len(value)}")
     if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
         raise ValueError("must be Unicode text without NUL, got other text")
+    if is_address(value):
+        read_address(value)  # what is not understood cannot be shown in part
     return value
 
 
@@ -188,7 +194,7 @@ Name = Annotated[
 ]
 """The name of a column or query."""
 
-Url = Annotated[str, AfterValidator(_url), PlainSerializer(masked)]
+Url = Annotated[str, AfterValidator(_url), PlainSerializer(shown_address)]
 """A path or connection URL; its password is never written."""
 
 Duration = Annotated[

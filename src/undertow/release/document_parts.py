@@ -166,6 +166,9 @@ class SourcePart(Part):
     { timestamp = "%d/%m/%Y %H:%M" }, of text in any table."""
     unit: Name | None = None
     """The column of the protected unit; without it every row is its own unit."""
+    people: Name | None = None
+    """Whose rows they are, such as "card holders": tables of the same people share a
+    ledger, whatever their columns are called."""
     time: Name | None = None
     """The time column; times without a zone are UTC."""
     per: Per = "user"

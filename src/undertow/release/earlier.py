@@ -9,27 +9,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import PlanError
+from undertow.release.ledger_place import file_of
 from undertow.release.plan import ReleasePlan
-from undertow.release.record import read_record, release_key
+from undertow.release.record import (
+    former_key,
+    formerly_shown,
+    read_record,
+    release_key,
+)
 from undertow.release.running import running_nodes
-from undertow.release.traces import table_place
+from undertow.release.table_place import former_place, table_of
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
 
-__all__ = ["earlier_nodes", "find_charge", "run_keys"]
+__all__ = ["RunKeys", "earlier_nodes", "find_charge", "run_keys"]
 
 Nodes = dict[str, dict[str, Sequence[Any]]]
 """For each running total, the noisy cells of each node of its tree, by its name."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunKeys:
+    """The keys under which a run may have been charged.
+
+    Parameters
+    ----------
+    exact : tuple of str
+        Of this table and no other; a new charge is made under the first.
+    alike : tuple of str
+        Of earlier versions, which took tables of like names for one.
+    """
+
+    exact: tuple[str, ...]
+    alike: tuple[str, ...] = ()
+
+
 def run_keys(
     plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int, run: int | None = None
-) -> tuple[str, ...]:
-    """Return the key of a run, and the one under which earlier versions charged it.
+) -> RunKeys:
+    """Return the keys of a run, those included under which earlier versions charged it.
 
     Parameters
     ----------
@@ -42,16 +65,27 @@ def run_keys(
     run : int, optional
         The number of another run of the same release; by default that of the plan.
     """
-    place = table_place(plan.document, ledger=ledger.name)
-    keys = [release_key(plan, run=run, repeat=repeat, place=place)]
+    table, named = table_of(plan.document), plan.document.source.table
+    if table is None:
+        return RunKeys((release_key(plan, run=run, repeat=repeat),))
+    kept = file_of(ledger.name)
+    start = None if kept is None else kept.resolve().parent
+    exact = [
+        release_key(plan, run=run, repeat=repeat, table=name)
+        for name in table.identities(start)
+    ]
+    place = former_place(plan.document, start)
+    former = [former_key(plan, run=run, repeat=repeat)]
     if place is not None:
-        keys.append(release_key(plan, run=run, repeat=repeat))
-    return tuple(keys)
+        former.insert(0, former_key(plan, run=run, repeat=repeat, place=place))
+    # With its place, or a whole name in which nothing was hidden, it was told apart.
+    sure = int(place is not None or formerly_shown(named) == named)
+    return RunKeys((*exact, *former[:sure]), tuple(former[sure:]))
 
 
-def find_charge(ledger: BudgetLedger, keys: Sequence[str]) -> Charge | None:
+def find_charge(ledger: BudgetLedger, keys: RunKeys) -> Charge | None:
     """Return the charge under the first of some keys that has one, if any."""
-    found = (ledger.find(key) for key in keys)
+    found = (ledger.find(key) for key in (*keys.exact, *keys.alike))
     return next((charge for charge in found if charge is not None), None)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import json
+import shlex
 import sqlite3
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import ZCDP, Approx, Loss
 from undertow.release.allotment import calibrate_rho
+from undertow.release.table_place import table_of
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.domain import Stream, Table
 from undertow.spaces.granularity import Event, LTrajectory, User, WEvent
@@ -22,10 +25,12 @@ if TYPE_CHECKING:
     from undertow.release.plan import ReleasePlan
 
 __all__ = [
+    "create_ledger",
     "file_of",
     "frame_of",
     "has_ledger",
-    "is_pattern",
+    "init_command",
+    "is_named",
     "ledger_address",
     "open_ledger",
     "require_ledger",
@@ -56,27 +61,21 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     """
     if given is not None:
         return given
-    table = document.source.table
     if document.ledger is not None:
         url = document.ledger.url
         path = file_of(url)
         return url if path is None else str(document.path(str(path)))
-    if table is None or "://" in table:
+    place = table_of(document)
+    default = None if place is None else place.ledger
+    if place is None or default is None:
         raise PlanError(
             "ledger must be given for a table in memory or on a server, got none; name "
             "a file, or the address of a PostgreSQL ledger."
         )
-    # Aliases of one file find one ledger.
-    file = document.path(table.partition("#")[0])
-    while is_pattern(file):  # then its folder
-        file = file.parent
-    # Unlike Path.resolve, it takes a circle of links; the table is refused later.
-    return str(Path(os.path.realpath(file)).with_suffix(".ledger"))
-
-
-def is_pattern(file: Path) -> bool:
-    """Tell whether a name stands for several files."""
-    return any(mark in file.name for mark in "*?[")
+    former = place.former_ledger
+    if former is not None and former.is_file() and not default.exists():
+        return str(former)
+    return str(default)
 
 
 def file_of(address: str) -> Path | None:
@@ -101,8 +100,16 @@ def file_of(address: str) -> Path | None:
     return Path(url.database or "")
 
 
-def has_ledger(address: str) -> bool:
+def has_ledger(address: str, *, looking: bool = False) -> bool:
     """Tell whether there is something to open, or a ledger would be made.
+
+    Parameters
+    ----------
+    address : str
+        From :func:`ledger_address`.
+    looking : bool
+        Whether nothing may be written, not even beside the file. What is in a journal
+        alone then counts as a ledger.
 
     Raises
     ------
@@ -110,7 +117,7 @@ def has_ledger(address: str) -> bool:
         If the folder in which it would be made is not there.
     """
     path = file_of(address)
-    if path is None or not _is_empty(path):
+    if path is None or not _is_empty(path, looking=looking):
         return True
     if not path.parent.is_dir():
         raise PlanError(f"ledger must be in a folder that exists, got {path}.")
@@ -138,12 +145,7 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     dataset = None if stated is None else stated.dataset
     if path is not None and not has_ledger(address):
         try:
-            return BudgetLedger.create(
-                path,
-                dataset=path.stem if dataset is None else dataset,
-                domain=plan.domain,
-                budgets={plan.promise.granularity: _budget(plan)},
-            )
+            return create_ledger(plan, address, dataset=dataset or path.stem)
         except LedgerError:
             if _is_empty(path):
                 raise
@@ -156,6 +158,52 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
             "another one."
         )
     return ledger
+
+
+def create_ledger(plan: ReleasePlan, address: str, *, dataset: str) -> BudgetLedger:
+    """Make a ledger whose one budget is what a release promises, at its granularity."""
+    from undertow.ledger import BudgetLedger
+
+    path = file_of(address)
+    return BudgetLedger.create(
+        address if path is None else path,
+        dataset=dataset,
+        domain=plan.domain,
+        budgets={plan.promise.granularity: _budget(plan)},
+    )
+
+
+def is_named(document: ReleaseDocument) -> bool:
+    """Tell whether a release file says where its ledger is."""
+    ledger = document.ledger
+    return ledger is not None and "url" in ledger.model_fields_set
+
+
+def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
+    """Return the command that makes the ledger of a release on purpose.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        Of the release.
+    address : str
+        Where the ledger would be.
+    dataset : str
+        What the release is called, where it does not name its data set.
+    """
+    stated, file = plan.document.ledger, plan.document.file
+    words = ["undertow", "ledger", "init", str(file_of(address) or address)]
+    words += ["--dataset", dataset if stated is None else stated.dataset]
+    loss = _budget(plan)
+    names = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",)}
+    sizes = zip(names[loss.notion], loss.exact_parameters(), strict=True)
+    said = ",".join(f"{name}:{size}" for name, size in sizes)
+    words += ["--granularity", f"{plan.promise.granularity.name}={said}"]
+    if file is not None:
+        words += ["--release", str(file)]
+    else:
+        words += ["--domain", json.dumps(domain_to_document(plan.domain))]
+    return shlex.join(words)
 
 
 def frame_of(plan: ReleasePlan) -> dict[str, Any]:
@@ -184,7 +232,7 @@ def require_ledger(plan: ReleasePlan, ledger: BudgetLedger) -> None:
     if promised not in ledger.budgets:
         known = ", ".join(sorted(other.name for other in ledger.budgets))
         raise AssumptionError(
-            f"the ledger must hold a budget at the promised granularity "
+            f"the ledger {ledger.name} must hold a budget at the promised granularity "
             f"{promised.name}, got {known}; make one with undertow ledger init."
         )
     ledger.require_frame(frame_of(plan), plan.releases)
@@ -197,8 +245,8 @@ def _require_windows(plan: ReleasePlan, ledger: BudgetLedger) -> None:
     longer = Stream(plan.document.source.users, windows)
     if plan.timeline.kind != "user" or found != longer:
         raise MismatchError(
-            f"the ledger must be made for {_said(ours)}, got one for {_said(found)}; "
-            f"{_way_out(plan, ledger)}."
+            f"the ledger {ledger.name} must be made for {_said(ours)}, got one for "
+            f"{_said(found)}; {_way_out(plan, ledger)}."
         )
     promised = plan.promise.granularity
     if promised not in (User(), User(add_remove=True)):
@@ -260,23 +308,37 @@ def _prices_outside(target: Granularity, times: int) -> bool:
     return isinstance(target, Event | LTrajectory | User)
 
 
-def _is_empty(path: Path) -> bool:
+def _is_empty(path: Path, *, looking: bool = False) -> bool:
     """Tell whether there is no file, or one in which nothing was made yet."""
+    from undertow.ledger.still import is_still, sqlite_uri
+
     try:
         # SQLite would remove the journal that is left of a file with nothing in it.
         if path.stat().st_size == 0:
             return path.is_file()
     except OSError:
         return not path.exists()
+    still = is_still(path)
     try:
-        # As any reader would: a file of SQLite with no table in it.
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as link:
-            [found] = link.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        found = _tables(sqlite_uri(path, still=still or looking))
+        return found == 0 and (still or not looking)
+    except sqlite3.OperationalError:
+        if looking:
+            return False
     except sqlite3.Error:
         return False
-    return bool(found == 0)
+    try:
+        # A kill while the file was set up leaves a journal that a writer rolls back.
+        return _tables(path.absolute().as_uri() + "?mode=rw") == 0
+    except sqlite3.Error:
+        return False
+
+
+def _tables(address: str) -> int:
+    """Return how many tables are in a file, as any reader would count them."""
+    with closing(sqlite3.connect(address, uri=True)) as link:
+        [found] = link.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    return int(found)
 
 
 def _budget(plan: ReleasePlan) -> Loss:

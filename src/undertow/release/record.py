@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from undertow.release.traces import asked_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from undertow.ledger import Charge
+    from undertow.ledger import Charge, Head
     from undertow.release.answer import QueryAnswer
     from undertow.release.document import ReleaseDocument
     from undertow.release.plan import ReleasePlan
@@ -37,6 +38,8 @@ __all__ = [
     "check_bytes",
     "check_key",
     "check_words",
+    "former_key",
+    "formerly_shown",
     "read_check",
     "read_record",
     "record_bytes",
@@ -51,6 +54,11 @@ FORMAT = "undertow release 1"
 
 _COUNT_FORMAT = "undertow count 1"
 
+# Part of the keys of charges that ledgers hold; never to be changed.
+_FORMER_USER = re.compile(r"(\w[\w+.-]*://[^\s/?#:@]*):\S*@")
+_FORMER_SECRET = re.compile(
+    r"(?i)(?<!\w)(\w*(?:passw|pwd|secret|token)\w*)=[^&;\s'\"]+"
+)
 _PACKAGES = ("duckdb", "ibis-framework", "numpy", "psycopg", "pyspark", "sqlalchemy")
 
 
@@ -73,8 +81,12 @@ class ReleaseRun:
     resumed : bool
         Whether another run had been charged and had no output yet.
     by_name : bool
-        Whether the charge is of an earlier version, which took tables of one name for
-        one table.
+        Whether the charge is of an earlier version, which may have taken it for another
+        table of a like name.
+    ledger : str or None
+        Where it is charged: a file, or an address without its password.
+    warning : str or None
+        What a person should know about how the run is kept.
     """
 
     record: dict[str, Any]
@@ -84,6 +96,8 @@ class ReleaseRun:
     repeated: bool
     resumed: bool
     by_name: bool = False
+    ledger: str | None = None
+    warning: str | None = None
 
     @property
     def answers(self) -> list[dict[str, Any]]:
@@ -108,8 +122,8 @@ class ReleaseRun:
         rest = ""
         if self.by_name:
             rest = (
-                "; an earlier version charged it, which knew the table by its name "
-                "alone, so ask for another repeat if it was another table"
+                "; an earlier version charged it, which did not tell it from tables of "
+                "a like name, so ask for another repeat if it was another table"
             )
         if self.repeated:
             return (
@@ -126,6 +140,8 @@ class ReleaseRun:
         return {
             "title": self.record["title"],
             "story": self.story,
+            "ledger": self.ledger,
+            "warning": self.warning,
             "charge": self.charge.to_dict(),
             "repeated": self.repeated,
             "resumed": self.resumed,
@@ -153,12 +169,13 @@ def release_key(
     *,
     run: int | None = None,
     repeat: int = 1,
-    place: str | None = None,
+    table: str | None = None,
 ) -> str:
     """Return the name under which a run is charged once.
 
     It depends on what is asked of which data for which promise, and not on where the
-    answers are written. It is a digest, from which nothing of this can be read.
+    answers are written. It is a digest, from which nothing of this can be read; no
+    password is part of it.
 
     Parameters
     ----------
@@ -168,20 +185,72 @@ def release_key(
         Another run of the same file, by its number; by default the planned one.
     repeat : int, optional
         Larger numbers name further, separately paid runs of the same thing.
-    place : str, optional
-        What tells a file from others of its name, from
-        ``undertow.release.traces.table_place``. Without it the key is the one that
-        earlier versions gave.
+    table : str, optional
+        What tells the table from every other, from
+        ``undertow.release.table_place.TablePlace.identities``; a table in memory has
+        no name.
     """
+    said = _asked(plan, run, repeat)
+    source = said["release"]["source"]
+    correlation, stated = (
+        said["release"]["promise"].get("correlation"),
+        plan.document.promise.correlation,
+    )
+    if correlation is not None and stated is not None:
+        correlation["fit"] = stated.fit
+    if table is not None:
+        source["table"], source["relation"] = ["at", table], None
+    return _digest(said)
+
+
+def former_key(
+    plan: ReleasePlan,
+    *,
+    run: int | None = None,
+    repeat: int = 1,
+    place: str | None = None,
+) -> str:
+    """Return the name under which earlier versions charged a run.
+
+    They hid in the name of the table what looks like a secret, and took tables for one
+    that differ in nothing else.
+
+    Parameters
+    ----------
+    plan, run, repeat
+        As in :func:`release_key`.
+    place : str, optional
+        The path of the table from the ledger, which the first versions did not know.
+    """
+    said = _asked(plan, run, repeat)
+    source, promise = said["release"]["source"], said["release"]["promise"]
+    source["table"] = formerly_shown(plan.document.source.table)
+    if plan.document.promise.correlation is not None:
+        promise["correlation"]["fit"] = formerly_shown(
+            plan.document.promise.correlation.fit
+        )
+    if place is not None:
+        said["place"] = place
+    return _digest(said)
+
+
+def formerly_shown(text: str | None) -> str | None:
+    """Return a name as earlier versions wrote it into the key of a charge."""
+    if text is None:
+        return None
+    return _FORMER_SECRET.sub(r"\1=***", _FORMER_USER.sub(r"\1:***@", text))
+
+
+def _asked(plan: ReleasePlan, run: int | None, repeat: int) -> dict[str, Any]:
     asked = asked_of(plan.document.to_dict())
     number = plan.timeline.run if run is None else run
     part = None
     if number is None and plan.slice is not None:
         part = [plan.slice.start, plan.slice.stop]
-    said: dict[str, Any] = {"release": asked, "run": number, "slice": part}
-    said["repeat"] = repeat
-    if place is not None:
-        said["place"] = place
+    return {"release": asked, "run": number, "slice": part, "repeat": repeat}
+
+
+def _digest(said: Mapping[str, Any]) -> str:
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -305,7 +374,12 @@ def require_margins(
 
 
 def record_files(
-    record: Mapping[str, Any], charge: Charge, *, kind: str, ledger: str
+    record: Mapping[str, Any],
+    charge: Charge,
+    *,
+    kind: str,
+    ledger: str,
+    head: Head | None = None,
 ) -> dict[str, bytes]:
     """Return the files of a run by name, the manifest among them.
 
@@ -323,6 +397,8 @@ def record_files(
         How the tables are written; a stored run may be written in another way.
     ledger : str
         The hash that the ledger starts from, by which an older copy of it is told.
+    head : Head, optional
+        Where the ledger ended when the output was stored, for the same.
     """
     document = record["document"]
     answers = record["answers"]
@@ -345,6 +421,7 @@ def record_files(
             "key": charge.key,
             "hash": charge.hash,
             "ledger": ledger,
+            "head": None if head is None else {"count": head.count, "hash": head.hash},
         },
     }
     text = json.dumps(manifest, ensure_ascii=False, allow_nan=False, indent=2)

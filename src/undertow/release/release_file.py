@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow.errors import PlanError
+from undertow.errors import LedgerError, PlanError
 from undertow.release._arguments import path_text
 from undertow.release.document import (
     ReleaseDocument,
@@ -17,11 +17,19 @@ from undertow.release.document import (
     release_from_mapping,
 )
 from undertow.release.findings import TableCheck, check_table
-from undertow.release.ledger_place import has_ledger, ledger_address, open_ledger
+from undertow.release.ledger_place import (
+    create_ledger,
+    file_of,
+    has_ledger,
+    init_command,
+    is_named,
+    ledger_address,
+    open_ledger,
+)
 from undertow.release.plan import ReleasePlan, plan_release
 from undertow.release.run import Progress, ReleaseRun, read_table, run_release
 from undertow.release.timeline import Timeline, run_moment
-from undertow.release.traces import require_kept_ledger
+from undertow.release.traces import require_kept_ledger, require_one_budget
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -87,10 +95,11 @@ class ReleaseFile:
         Parameters
         ----------
         ledger : BudgetLedger, str or path, optional
-            By default what the file says, or the file beside the table with the
-            ending ``.ledger``. If it is not there, it is made with the promise as its
-            budget, once the table has been read; not if a manifest says that releases
-            of the table were charged before.
+            One that is there. By default what the file says, or the file beside the
+            table with the ending ``.ledger``: that one alone is made, with the promise
+            as its budget, once the table has been read; not if anything says that
+            releases of the table were charged before, or if there is a ledger of the
+            same people nearby.
         as_of : date, datetime or str, optional
             The time of the run of a continual release; not one still to come. Running
             totals need it; without them, one run reads the whole horizon if it is left
@@ -125,15 +134,74 @@ class ReleaseFile:
         address = ledger_address(self.document, given=given)
         read = None
         if not has_ledger(address):  # it fixes the budget for good, so it is made last
-            require_kept_ledger(
-                self.document,
-                ledger=address,
-                folder=about["folder"],
-                named=given is not None,
-            )
+            self._require_new(plan, address, about["folder"], given=given is not None)
             read = read_table(plan, **about)
         with open_ledger(plan, address) as opened:
             return run_release(plan, opened, reading=read, **named)
+
+    def create_ledger(
+        self,
+        address: str | os.PathLike[str],
+        *,
+        dataset: str | None = None,
+        as_of: date | str | None = None,
+    ) -> BudgetLedger:
+        """Make a ledger for this release on purpose, with the promise as its budget.
+
+        Parameters
+        ----------
+        address : str or path
+            Where there is none yet.
+        dataset : str, optional
+            The data set whose budget this is; by default the title of the release.
+        as_of : date, datetime or str, optional
+            The time of the first run of a continual release.
+
+        See Also
+        --------
+        undertow.ledger.BudgetLedger.create : with other budgets.
+        """
+        place = path_text(address, "address", kind=_LEDGER)
+        return create_ledger(
+            self.plan(as_of=as_of), place, dataset=dataset or self.title
+        )
+
+    def require_ledger(self, *, as_of: date | str | None = None) -> None:
+        """Refuse what a run that names no ledger would be refused for.
+
+        Nothing is written.
+
+        Raises
+        ------
+        BudgetError
+            If its ledger was lost, or there is one of the same people nearby.
+        LedgerError
+            If the ledger that the file names is not there.
+        PlanError
+            If nothing says where a ledger would be.
+        """
+        address = ledger_address(self.document)
+        if not has_ledger(address, looking=True):
+            plan, folder = self.plan(as_of=as_of), self.folder(as_of=as_of)
+            self._require_new(plan, address, folder, given=False)
+
+    def _require_new(
+        self, plan: ReleasePlan, address: str, folder: Path | None, *, given: bool
+    ) -> None:
+        """Refuse to make a ledger that is named, or where there was or is another."""
+        command = init_command(plan, address, dataset=self.title)
+        require_kept_ledger(
+            self.document, ledger=address, folder=folder, named=given, made_by=command
+        )
+        if given or is_named(self.document):
+            raise LedgerError(
+                f"{file_of(address)} must be a ledger, since it is named for this "
+                f"release, got none; look for a typing mistake, or make it on purpose "
+                f"with {command}."
+            )
+        require_one_budget(
+            self.document, ledger=address, folder=folder, made_by=command
+        )
 
     def folder(
         self,

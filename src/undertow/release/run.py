@@ -10,7 +10,7 @@ yet, the table is read before one is made: a run that fails until then leaves no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, BudgetExceeded, PlanError
-from undertow.release.earlier import earlier_nodes, find_charge, run_keys
+from undertow.release.earlier import RunKeys, earlier_nodes, find_charge, run_keys
 from undertow.release.engine import run_jobs
+from undertow.release.heads import keep_head
 from undertow.release.ledger_place import frame_of, require_ledger
 from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
@@ -154,7 +155,8 @@ def run_release(
         If the run is for a time still to come, closed, or stored with margins settled
         in another way, or the folder holds another release.
     LedgerError
-        If the folder holds an output that the ledger does not know any more.
+        If a manifest, or the head that is kept beside the table, tells of an output
+        that the ledger does not know any more.
     BudgetExceeded
         Before any data is read, if the budget does not allow the run.
     AssumptionError
@@ -166,17 +168,17 @@ def run_release(
     _check(folder, source)
     require_ledger(plan, ledger)
     keys = run_keys(plan, ledger, repeat=_checked(repeat, "repeat"))
-    count = check_key(keys[0], _checked(recount, "recount"))
+    count = check_key(keys.exact[0], _checked(recount, "recount"))
     known = _known(plan, ledger, keys, repeat, count)
     if known is None and plan.check is not None:
         _require_enough(_stored_count(ledger, count, recount), recount)
     if folder is not None:
         require_own_folder(folder, title, plan.document)
-        require_newest(folder, ledger)
+    require_newest(plan.document, ledger, folder)
     charge, stored = known, None if known is None else ledger.output(known)
     ours = False
     if charge is None or stored is None:
-        key = keys[0] if charge is None else charge.key
+        key = keys.exact[0] if charge is None else charge.key
         charge, stored, ours = _release(
             plan,
             ledger,
@@ -188,22 +190,31 @@ def run_release(
         )
     record = read_record(stored)
     require_margins(record, plan.document, repeat=repeat)
+    warning = keep_head(plan.document, ledger, charge)
     tell("writing the files")
     kind = plan.document.output.format
     files: dict[str, str] = {}
     if folder is not None:
-        made = record_files(record, charge, kind=kind, ledger=ledger.start)
+        made = record_files(
+            record,
+            charge,
+            kind=kind,
+            ledger=ledger.start,
+            head=ledger.output_head(charge),
+        )
         files = write_files(folder, made)
     # Another run may have charged or stored meanwhile; what is said is what happened.
     done, waiting = charge.repeated and not ours, charge.repeated and ours
-    by_name = charge.key != keys[0]
-    return ReleaseRun(record, charge, folder, files, done, waiting, by_name)
+    by_name = charge.key in keys.alike
+    return ReleaseRun(
+        record, charge, folder, files, done, waiting, by_name, ledger.name, warning
+    )
 
 
 def _known(
     plan: ReleasePlan,
     ledger: BudgetLedger,
-    keys: Sequence[str],
+    keys: RunKeys,
     repeat: int,
     count: str,
 ) -> Charge | None:
@@ -391,7 +402,8 @@ def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, count: str) -> None
         if not loss.within(state.budget):
             raise BudgetExceeded(
                 f"the run must fit the {state.name} budget of {state.budget}, got "
-                f"{loss} after it; ask for less, or wait for a new budget."
+                f"{loss} after it in the ledger {ledger.name}; ask for less, or wait "
+                "for a new budget."
             )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
+from undertow._address import Address, read_address
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.source import Source, guarded, texts_as_written
@@ -59,28 +59,21 @@ def open_url(text: str, relation: str | None, *, root: Path, limits: Limits) -> 
         path = text.partition("://")[2]
         return open_file(path, relation, root=root, form="duckdb", limits=limits)
     try:
-        url = urlsplit(text)
-        port, options = (
-            url.port,
-            dict(parse_qsl(url.query, strict_parsing=bool(url.query))),
-        )
-    except ValueError:
-        raise PlanError(
-            "table must be a well-formed URL, got one that is not."
-        ) from None
-    name = relation or unquote(url.fragment)
+        address = read_address(text)
+    except ValueError as fault:
+        raise PlanError(f"table {fault}.") from None
+    name = relation or address.fragment
     if not name:
         raise PlanError("relation must name a table behind the URL, got nothing.")
     if scheme == "spark":
-        return _open_spark(url, name, root)
-    return _open_postgres(url, port, options, name)
+        return _open_spark(address, name, root)
+    return _open_postgres(address, name)
 
 
-def _open_postgres(
-    url: Any, port: int | None, options: dict[str, str], name: str
-) -> Source:
+def _open_postgres(address: Address, name: str) -> Source:
     ibis = load("ibis")
     load("psycopg", extra="postgres")
+    options = dict(address.options)
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
         raise PlanError(f"options of the URL must be known, got {unknown[0][:60]!r}.")
@@ -96,11 +89,11 @@ def _open_postgres(
     schema, _, table = name.rpartition(".")
     try:
         connection = ibis.postgres.connect(
-            host=url.hostname,
-            port=port or 5432,
-            user=None if url.username is None else unquote(url.username),
-            password=None if url.password is None else unquote(url.password),
-            database=unquote(url.path.lstrip("/")) or None,
+            host=address.host,
+            port=address.port or 5432,
+            user=address.user,
+            password=address.password,
+            database=address.database or None,
             options=session,
             **options,
         )
@@ -144,7 +137,7 @@ def _postgres_table(connection: Any, schema: str, table: str) -> Source:
         raise
 
 
-def _open_spark(url: Any, name: str, root: Path) -> Source:
+def _open_spark(address: Address, name: str, root: Path) -> Source:
     path = root / name
     parquet = name.lower().endswith(".parquet") or path.is_dir()
     if parquet and any(mark in str(existing_part(path)) for mark in _SPARK_MARKS):
@@ -155,8 +148,9 @@ def _open_spark(url: Any, name: str, root: Path) -> Source:
         )
     ibis = load("ibis")
     sql = load("pyspark.sql", extra="spark")
-    local = url.hostname in (None, "local", "localhost") and url.port is None
-    master = "local[*]" if local else f"spark://{url.netloc}"
+    local = address.host in (None, "local", "localhost") and address.port is None
+    place = address.host if address.port is None else f"{address.host}:{address.port}"
+    master = "local[*]" if local else f"spark://{place}"
     with guarded("pyspark"):
         builder = sql.SparkSession.builder.appName("undertow").master(master)
         session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()

@@ -233,6 +233,8 @@ class Timeline:
         of a CSV file as other things: a date is the first hour of its day.
         """
         found: dict[str, Any] = {"unit": None if self.kind == "event" else source.unit}
+        if source.people is not None:
+            found["people"] = source.people
         if self.window_us is not None:
             found |= {
                 "time": source.time,

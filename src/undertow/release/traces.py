@@ -13,11 +13,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
+from undertow._address import is_address
 from undertow.errors import BudgetError, LedgerError, PlanError
-from undertow.release.ledger_place import file_of, has_ledger, is_pattern
+from undertow.release.heads import (
+    HEADS,
+    KeptHead,
+    kept_heads,
+    mark_of,
+    reach_of,
+    require_heads,
+)
+from undertow.release.ledger_place import file_of, has_ledger
 from undertow.release.outputs import MANIFEST, read_manifest
+from undertow.release.table_place import is_pattern, table_of, whole_path
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -27,8 +36,8 @@ __all__ = [
     "asked_of",
     "require_kept_ledger",
     "require_newest",
+    "require_one_budget",
     "require_own_folder",
-    "table_place",
 ]
 
 _RUN = re.compile(r"run-\d{6,}")
@@ -36,34 +45,13 @@ _FORMAT = "undertow release "
 _OTHER_FOLDER = "name another one with --output or output.folder"
 
 
-def table_place(document: ReleaseDocument, *, ledger: str) -> str | None:
-    """Return what tells a file from others that are named alike; None if its name does.
-
-    Parameters
-    ----------
-    document : ReleaseDocument
-        Of the release.
-    ledger : str
-        Where the ledger is: its path, or the address of a server.
-
-    Notes
-    -----
-    A relative name means another file in another folder. Its place is the path from the
-    folder of the ledger, so that both can be moved together, or the whole path where
-    the ledger is on a server. Absolute names and addresses of servers say it all, and
-    of a table in memory nothing is known.
-    """
-    name = _relative_name(document)
-    if name is None:
-        return None
-    table = _real(document.path(name))
-    kept = file_of(ledger)
-    return str(table if kept is None else _from(_real(kept).parent, table))
-
-
 def asked_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a document asks of which data, not where the answers are written."""
-    return {k: v for k, v in document.items() if k not in ("output", "ledger")}
+    asked = {k: v for k, v in document.items() if k not in ("output", "ledger")}
+    source = asked.get("source")
+    if isinstance(source, Mapping):  # whose rows they are is not asked of them
+        asked["source"] = {k: v for k, v in source.items() if k != "people"}
+    return asked
 
 
 def require_own_folder(folder: Path, title: str, document: ReleaseDocument) -> None:
@@ -116,6 +104,7 @@ def require_kept_ledger(
     ledger: str,
     folder: Path | None,
     named: bool = False,
+    made_by: str = "undertow ledger init",
 ) -> None:
     """Refuse to make a ledger anew where something says that there was one.
 
@@ -135,6 +124,8 @@ def require_kept_ledger(
         Where the run is about to write.
     named : bool
         Whether the ledger was named for this run.
+    made_by : str
+        The command that makes it on purpose.
 
     Raises
     ------
@@ -150,61 +141,164 @@ def require_kept_ledger(
     places = [] if folder is None else [*_run_folders(folder)]
     places += [] if named else _beside(document)
     trace = _remains(path) or _charged(document, places)
+    trace = trace or (None if named else _kept(document, folder))
     # A ledger is made before anything that tells of it, so it is looked for last.
-    if trace is None or has_ledger(ledger):
+    if trace is None or has_ledger(ledger, looking=True):
         return
     raise BudgetError(
-        f"the ledger {path} must be there, got none although {trace}; put it back, or "
-        "state a new budget on purpose with undertow ledger init."
+        f"the ledger {path} must be there, got none although {trace}; "
+        f"{'correct its name, ' if named else ''}put it back, or state a new budget on "
+        f"purpose with {made_by}."
     )
 
 
-def require_newest(folder: Path, ledger: BudgetLedger) -> None:
-    """Refuse an older copy of a ledger: it would draw again what was released.
+def require_one_budget(
+    document: ReleaseDocument, *, ledger: str, folder: Path | None, made_by: str
+) -> None:
+    """Refuse to open a second budget for people who have one, unless somebody says so.
 
-    A manifest is written after its output is stored. So the ledger that it names, or
-    that has its charge, must have that charge with an output.
+    A ledger belongs to the people whose rows are charged to it, whatever the file is
+    called in which they come. Looked at are the ledgers in the folders of the table,
+    of the release file and of the output and in the working directory, and the heads
+    that are kept there.
 
     Parameters
     ----------
-    folder : Path
-        Where a run is about to write; its manifest and those of two other runs tell.
+    document : ReleaseDocument
+        Of the release.
+    ledger : str
+        Where a ledger would be made.
+    folder : Path or None
+        Where the run is about to write.
+    made_by : str
+        The command that makes it on purpose.
+
+    Raises
+    ------
+    BudgetError
+        If there is a ledger with charges of the same people, or with none yet.
+    """
+    source = document.source
+    unit = None if source.kind == "event" else source.unit
+    if unit is None and source.people is None:
+        return
+    own = file_of(ledger)
+    for place in reach_of(document, folder):
+        found = _budget_in(place, own, unit, source.people)
+        # Another run may have made it meanwhile.
+        if found is None or has_ledger(ledger, looking=True):
+            continue
+        whose = f"the unit {unit!r}" if source.people is None else repr(source.people)
+        raise BudgetError(
+            f"{whose} must have one budget, got none at {own} and "
+            f"{found}, to which rows of the same people may be charged; charge that "
+            "one with --ledger or ledger.url, or, if nobody is in both tables, state a "
+            f"new budget on purpose with {made_by}."
+        )
+
+
+def require_newest(
+    document: ReleaseDocument, ledger: BudgetLedger, folder: Path | None
+) -> None:
+    """Refuse an older copy of a ledger: it would draw again what was released.
+
+    A manifest is written after its output is stored, and so is the head that is kept
+    beside the table. So the ledger that they name must have what they tell of.
+
+    Parameters
+    ----------
+    document : ReleaseDocument
+        Of the release; what lies beside its table and its file tells.
     ledger : BudgetLedger
         That the run is charged to.
+    folder : Path or None
+        Where a run is about to write; its manifest and those of two other runs tell.
 
     Raises
     ------
     LedgerError
-        If it lacks what a manifest tells of.
+        If it lacks what one of them tells of.
     """
-    for place in _run_folders(folder):
+    own = [] if folder is None else [*_run_folders(folder)]
+    for place in dict.fromkeys((*own, *_beside(document))):
         charge = _part(read_manifest(place) or {}, "charge")
         if not isinstance(charge.get("key"), str):
             continue
-        known = ledger.find(charge["key"])
-        if known is not None and known.hash != charge.get("hash"):
-            known = None
-        ours = known is not None or charge.get("ledger") == ledger.start
-        if ours and (known is None or known.state != "done"):
+        ours = charge.get("ledger") == ledger.start
+        if (ours or place in own) and not _knows(ledger, charge, ours=ours):
             raise LedgerError(
                 f"{ledger.name} must hold all that was charged to it, got an older "
                 f"copy without the output that {place / MANIFEST} tells of; put the "
                 "newest one back, or state a new budget on purpose with undertow "
                 "ledger init."
             )
+    require_heads(ledger, reach_of(document, folder))
+
+
+def _knows(ledger: BudgetLedger, charge: Mapping[str, Any], *, ours: bool) -> bool:
+    """Tell whether a ledger has the output of a charge that a manifest tells of."""
+    head = charge.get("head")
+    if ours and isinstance(head, dict) and isinstance(head.get("count"), int):
+        return ledger.holds(head["count"], str(head.get("hash")))
+    known = ledger.find(charge["key"])
+    if known is not None and known.hash != charge.get("hash"):
+        known = None
+    if known is None:
+        return not ours
+    return known.state == "done"
+
+
+def _kept(document: ReleaseDocument, folder: Path | None) -> str | None:
+    """Say which kept head tells of a charge for the same table."""
+    table = table_of(document)
+    for place in () if table is None else reach_of(document, folder):
+        assert table is not None
+        ours = mark_of(table, place)
+        for kept in reversed(kept_heads(place)):
+            if kept.table == ours:
+                return (
+                    f"{place / HEADS} says that releases of this table were charged "
+                    f"to {_place_of(kept, place)} (entry {kept.entry}), which is to be "
+                    "named with --ledger"
+                )
+    return None
+
+
+def _place_of(kept: KeptHead, folder: Path) -> str:
+    return kept.name if is_address(kept.name) else os.path.normpath(folder / kept.name)
+
+
+def _budget_in(
+    folder: Path, own: Path | None, unit: str | None, people: str | None
+) -> str | None:
+    """Say which ledger in a folder, or told of there, may be of the same people."""
+    from undertow.ledger.whose import is_same, ledgers_in
+
+    # Those without a charge come last: they may be for anybody.
+    for nearby in sorted(ledgers_in(folder), key=lambda nearby: not nearby.whose):
+        if nearby.path != own and nearby.covers(unit, people):
+            return str(nearby.path)
+    for kept in kept_heads(folder):
+        if is_same(unit, people, kept.unit, kept.people):
+            return f"{_place_of(kept, folder)}, of which {folder / HEADS} tells"
+    return None
 
 
 def _require_alone(document: ReleaseDocument, path: Path) -> None:
     """Refuse a second ledger for rows that are in a file and in a folder of files."""
-    file = document.path((document.source.table or "").partition("#")[0])
+    table = table_of(document)
+    file = None if table is None else table.file
+    if file is None:
+        return
     if file.is_dir():
         others = [*file.rglob("*.ledger")]
     elif is_pattern(file):
-        found = (_real(Path(name)) for name in glob.iglob(str(file)))
+        found = (whole_path(Path(name)) for name in glob.iglob(str(file)))
         others = [name.with_suffix(".ledger") for name in found]
     else:
-        folders = (folder for folder in _real(file).parents if folder.name)
+        folders = [folder for folder in file.parents if folder.name]
         others = [folder.with_suffix(".ledger") for folder in folders]
+        others += [folder / f"{folder.name}.ledger" for folder in folders]
     other = next((other for other in sorted(others) if other.is_file()), None)
     if other is not None:
         raise BudgetError(
@@ -212,32 +306,6 @@ def _require_alone(document: ReleaseDocument, path: Path) -> None:
             "the same rows may have been charged; name the one to charge with --ledger "
             "or ledger.url, or state a new budget on purpose with undertow ledger init."
         )
-
-
-def _relative_name(document: ReleaseDocument) -> str | None:
-    """Return the name of a file or pattern that depends on where it is said."""
-    source = document.source
-    if source.table is None:
-        return None
-    scheme, sign, name = source.table.partition("://")
-    if not sign:
-        name = source.table
-    elif scheme.lower() == "spark":
-        name = source.relation or unquote(urlsplit(source.table).fragment)
-        if not name.lower().endswith(".parquet") and not document.path(name).is_dir():
-            return None
-    elif scheme.lower() != "duckdb":
-        return None
-    return None if Path(name).is_absolute() else name
-
-
-def _real(path: Path) -> Path:
-    """Return a path without links; those that go in a circle stay."""
-    return Path(os.path.realpath(path))
-
-
-def _from(folder: Path, table: Path) -> str:
-    return Path(os.path.relpath(table, folder)).as_posix()
 
 
 def _run_folders(folder: Path) -> Iterator[Path]:
@@ -291,14 +359,20 @@ def _charged(document: ReleaseDocument, places: Iterable[Path]) -> str | None:
 
 
 def _beside(document: ReleaseDocument) -> list[Path]:
-    """Return the folders beside a release file in which runs may have written."""
-    if document.source.table is None:
+    """Return the folders beside a release file or a table in which runs may write."""
+    table = table_of(document)
+    if table is None:
         return []
-    try:
-        beside = sorted(p for p in document.path("").iterdir() if p.is_dir())
-    except OSError:
-        return []
-    return [place for folder in beside for place in _run_folders(folder)]
+    roots = [document.path("")]
+    roots += [] if table.ledger is None else [table.ledger.parent]
+    found: list[Path] = []
+    for root in dict.fromkeys(root.resolve() for root in roots):
+        try:
+            beside = sorted(p for p in root.iterdir() if p.is_dir())
+        except OSError:
+            continue
+        found += [place for folder in beside for place in _run_folders(folder)]
+    return found
 
 
 def _of_table(manifest: Mapping[str, Any], document: ReleaseDocument) -> bool:
@@ -322,4 +396,4 @@ def _file(source: Mapping[str, Any], document: ReleaseDocument) -> Path | None:
     table = source.get("table")
     if not isinstance(table, str):
         return None
-    return _real(document.path(table.partition("#")[0]))
+    return whole_path(document.path(table.partition("#")[0]))

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
+from undertow._address import masked, shown_address
 from undertow.correlation.units import WholeUnitsMethod
 from undertow.report.release_limits import is_by_row, without_owner
 from undertow.report.release_words import (
@@ -301,7 +302,6 @@ def made_words(record: Record) -> str:
 def made_facts(record: Record) -> Facts:
     """Return how the release was made: ledger entry, date, command, versions."""
     # Here, so that reports of audits do without the libraries of a release.
-    from undertow.release.document_errors import masked
     from undertow.release.period import run_fact
     from undertow.release.record import check_words
 
@@ -315,9 +315,9 @@ def made_facts(record: Record) -> Facts:
         ("charged under", "" if charge is None else charge["key"]),
         ("count before it", check_words(check) if check else ""),
         ("date", made_words(record)),
-        ("command", record["command"] or ""),
+        ("command", masked(record["command"] or "")),
         run_fact(plan),
-        ("table", masked(record["document"]["source"]["table"] or "in memory")),
+        ("table", shown_address(record["document"]["source"]["table"] or "in memory")),
         ("engine", record["engine"]),
         ("release file", f"fingerprint {plan['fingerprint']}"),
         *record["versions"].items(),

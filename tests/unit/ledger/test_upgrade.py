@@ -113,8 +113,8 @@ def test_a_newer_schema_is_refused_in_one_sentence(tmp_path):
         budgets={ut.User(): ut.Pure(1)},
     ).close()
     with closing(sqlite3.connect(path, isolation_level=None)) as link:
-        link.execute("UPDATE ledger_version SET version_num = '3'")
-    with pytest.raises(LedgerError, match=r"got schema 3; update undertow\.$"):
+        link.execute("UPDATE ledger_version SET version_num = '9'")
+    with pytest.raises(LedgerError, match=r"got schema 9; update undertow\.$"):
         BudgetLedger.open(path)
     assert [p.name for p in tmp_path.glob("*.bak")] == []
 

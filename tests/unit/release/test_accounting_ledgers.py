@@ -127,7 +127,8 @@ def test_a_file_and_its_folder_do_not_get_a_budget_each(tmp_path, first, second)
 def test_a_ledger_may_be_named_or_made_for_a_file_of_a_folder(tmp_path):
     releases = folder_of_files(tmp_path)
     load(releases["days/*.csv"]).run()
-    load(releases["days/a.csv"]).run(ledger=tmp_path / "a.ledger")
+    with load(releases["days/a.csv"]).create_ledger(tmp_path / "a.ledger") as ledger:
+        load(releases["days/a.csv"]).run(ledger=ledger)
     made = tmp_path / "days" / "a.ledger"
     words = ["--dataset", "a", "--granularity", "user=epsilon:1", "--release"]
     release = releases["days/a.csv"]

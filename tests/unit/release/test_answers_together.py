@@ -100,6 +100,7 @@ def test_running_totals_go_on_to_the_end_of_the_horizon(level, currency, tmp_pat
     }
     city = release.from_table(table, document)
     place = str(tmp_path / "city.ledger")
+    city.create_ledger(place, as_of=START + timedelta(hours=1)).close()
     for hour in range(1, HOURS + 1):
         done = city.run(ledger=place, as_of=START + timedelta(hours=hour))
         assert not done.repeated

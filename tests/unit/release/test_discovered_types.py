@@ -55,7 +55,9 @@ def test_columns_have_the_stated_types_whatever_the_rows(tmp_path, kind, count):
             "n": pa.array([0.5] * count, pa.float64()),
         }
     )
-    from_table(table, DISCOVER).run(ledger=tmp_path / "l", output=tmp_path / "out")
+    release = from_table(table, DISCOVER)
+    with release.create_ledger(tmp_path / "l") as ledger:
+        release.run(ledger=ledger, output=tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     key = "string" if kind == "date" else kind
     whole, part = ["integer"] * 3, ["number"] * 3

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import invoke
+from undertow._address import masked
 from undertow.errors import PlanError
 from undertow.release.document import (
     LARGEST_FILE,
@@ -25,7 +26,6 @@ from undertow.release.document import (
     release_from_mapping,
     release_schema,
 )
-from undertow.release.document_errors import masked
 from undertow.release.document_parts import (
     BoundsPart,
     LedgerPart,
@@ -735,7 +735,8 @@ def test_a_typing_mistake_comes_before_what_it_leaves_missing():
     "url",
     [
         "postgres://ann:s3cret@db/city",
-        "postgres://ann:s3cret@p@ss/w:rd@db/city",
+        "postgres://ann@corp:s3cret@db/city",
+        "postgres://ann:my s3cret@db/city",
         "postgres://:s3cret@db",
         "postgresql+psycopg://ann:s3cret@db/city?sslmode=x",
         "postgres://db/city?password=s3cret",
@@ -760,6 +761,24 @@ def test_passwords_are_shown_nowhere(url):
         {"source__per": {url: 1}},
     ]:
         assert "s3cret" not in refusal(changed(**changes))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgres://ann:s3cret@p@ss/w:rd@db/city",
+        "postgres://ann:s3cret",
+        "postgres://ann:s3/cret@db/city",
+        "postgres://ann:x#s3cret@db/city",
+        "postgres://db:5432/s3cret?name=a@b",
+        "postgres://ann:s3cret\n@db/city",
+    ],
+)
+def test_an_address_that_can_be_read_in_two_ways_is_refused_and_not_repeated(url):
+    for changes in ({"source__table": url}, {"ledger": {"url": url, "dataset": "d"}}):
+        said = refusal(changed(**changes))
+        assert "must be an address that can be read in one way" in said
+        assert "s3" not in said
 
 
 def test_the_fingerprint_is_of_the_meaning_and_without_passwords():

@@ -41,7 +41,7 @@ WRONG = {
     "types": {"source": {"table": "visits.parquet", "types": {"zone": "int"}}},
     "server": {
         "source": {"table": "postgres://me@127.0.0.1:1/db", "relation": "visits"},
-        "ledger": {"url": "visits.ledger", "dataset": "visits"},
+        "ledger": {"dataset": "visits"},
     },
 }
 
@@ -80,12 +80,13 @@ def test_an_output_that_is_a_file_leaves_no_ledger(tmp_path, below):
     assert not (tmp_path / "visits.ledger").exists()
 
 
-def test_a_running_total_that_comes_too_early_leaves_no_ledger(tmp_path):
+def test_a_running_total_that_comes_too_early_charges_nothing(tmp_path):
     queries = [{"name": "total", "select": "count", "running": True}]
     release = from_table(SEEN, {**HOURLY, "queries": queries})
-    with pytest.raises(PlanError, match="must follow its earlier runs"):
-        release.run(ledger=tmp_path / "x.ledger", as_of="2026-01-01T03:00")
-    assert list(tmp_path.iterdir()) == []
+    with release.create_ledger(tmp_path / "x.ledger") as ledger:
+        with pytest.raises(PlanError, match="must follow its earlier runs"):
+            release.run(ledger=ledger, as_of="2026-01-01T03:00")
+        assert ledger.history() == []
 
 
 def test_a_running_total_must_be_run_for_a_time(tmp_path, monkeypatch):
@@ -99,6 +100,7 @@ def test_a_running_total_must_be_run_for_a_time(tmp_path, monkeypatch):
         release.run(ledger=place)
     assert str(caught.value) == sentence
     assert list(tmp_path.iterdir()) == []
+    release.create_ledger(place).close()
     for hour in (1, 2):
         release.run(ledger=place, as_of=f"2026-01-01T0{hour}:00")
     monkeypatch.setattr(run_module, "run_jobs", None)
@@ -192,13 +194,15 @@ def test_a_window_is_released_once_it_is_over(
 ):
     set_clock(monkeypatch, dt.datetime(2026, 1, 1, hour, minute))
     release, address = from_table(SEEN, HOURLY), tmp_path / "x.ledger"
+    release.create_ledger(address, as_of="2026-01-01T02:00").close()
     if over:
         assert not release.run(ledger=address, as_of="2026-01-01T02:00").repeated
         return
     assert release.plan(as_of="2026-01-01T02:00").timeline.run == 2
     with pytest.raises(PlanError, match="reads up to 2026-01-01T02:00:00; wait"):
         release.run(ledger=address, as_of="2026-01-01T02:00")
-    assert not address.exists()
+    with BudgetLedger.open(address) as ledger:
+        assert ledger.history() == []
 
 
 def test_a_time_to_come_is_refused_for_an_open_ledger_and_whole_units(

@@ -68,7 +68,7 @@ def test_a_ledger_waits_for_who_makes_its_file_at_once(tmp_path, monkeypatch):
 def test_it_does_not_wait_forever_or_for_other_faults(tmp_path, monkeypatch, code):
     monkeypatch.setattr(connection, "_PATIENCE_S", 0)
     calls = busy_for(10**6, monkeypatch, code=code)
-    with pytest.raises(LedgerError, match="must be a new path or an empty file"):
+    with pytest.raises(LedgerError, match="must be a place where a file can be made"):
         made(tmp_path / "a.ledger")
     assert len(calls) == 1 if code == sqlite3.SQLITE_READONLY else len(calls) >= 1
 

@@ -202,6 +202,7 @@ def test_a_ledger_of_one_window_takes_no_release_of_users(tmp_path):
 
 def test_the_promise_of_a_user_needs_a_budget_of_users(tmp_path):
     path = tmp_path / "visits.ledger"
+    hourly().create_ledger(path).close()
     hourly().run(ledger=path)
     with pytest.raises(AssumptionError, match="a budget at the promised granularity"):
         total().run(ledger=path)

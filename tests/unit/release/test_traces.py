@@ -14,12 +14,15 @@ from undertow.errors import BudgetError, PlanError
 from undertow.ledger import BudgetLedger
 from undertow.privacy import Pure
 from undertow.release import earlier, from_table, load
+from undertow.release import run as run_module
 from undertow.release.document import release_from_mapping
-from undertow.release.record import release_key
-from undertow.release.traces import require_own_folder, table_place
+from undertow.release.record import former_key, release_key
+from undertow.release.table_place import former_place, table_of
+from undertow.release.traces import require_own_folder
 from undertow.spaces import Stream, User
 
 LEDGER = "visits.ledger"
+TOTAL = {"by": [], "keys": {}}
 
 
 def folders(tmp_path, *names):
@@ -78,13 +81,17 @@ def test_a_ledger_that_is_put_back_is_used_again(tmp_path):
 
 def test_a_ledger_that_was_deleted_is_not_made_elsewhere_either(tmp_path):
     path = write_visits(tmp_path)
+    load(path).create_ledger(tmp_path / "here.ledger").close()
     load(path).run(ledger=tmp_path / "here.ledger")
     done = run(path, "--ledger", tmp_path / "there.ledger", "--repeat", "2")
     assert done.exit_code == 3
     assert "there.ledger must be there, got none although" in done.stderr
     assert not (tmp_path / "there.ledger").exists()
-    # A ledger and a folder that somebody names for a run are a purpose.
+    # Elsewhere it is made by nobody but a person.
     new = ("--ledger", tmp_path / "there.ledger", "--output", tmp_path / "there")
+    assert run(path, *new).exit_code == 2
+    assert not (tmp_path / "there.ledger").exists()
+    load(path).create_ledger(tmp_path / "there.ledger").close()
     assert run(path, *new).exit_code == 0
 
 
@@ -131,11 +138,9 @@ def test_another_table_is_no_trace(tmp_path):
     path = write_visits(tmp_path)
     load(path).run()
     shutil.copy(tmp_path / "visits.csv", tmp_path / "more.csv")
-    write_visits(tmp_path, source={"table": "more.csv"})
-    with pytest.raises(BudgetError, match="name another one with --output"):
-        load(path).run()
-    assert not (tmp_path / "more.ledger").exists()
-    assert not load(path).run(output=tmp_path / "more").repeated
+    source = {"table": "more.csv", "unit": "zone"}
+    more = write_visits(tmp_path, name="more.toml", source=source, query=TOTAL)
+    assert not load(more).run(output=tmp_path / "more").repeated
     assert (tmp_path / "more.ledger").exists()
 
 
@@ -270,15 +275,21 @@ def test_no_path_of_the_machine_is_written(tmp_path):
 def charged_before(path, ledger, monkeypatch):
     """Run as an earlier version did: a key that knows the name of the table alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(earlier, "table_place", lambda *_, **__: None)
+        patch.setattr(earlier, "run_keys", first_keys)
+        patch.setattr(run_module, "run_keys", first_keys)
         return load(path).run(ledger=ledger)
+
+
+def first_keys(plan, _, **which):
+    """The key of the first versions."""
+    return earlier.RunKeys((former_key(plan, **which),))
 
 
 def test_what_earlier_versions_stored_is_found_and_said(tmp_path, monkeypatch):
     first, second = folders(tmp_path, "a", "b")
     with shared(tmp_path) as ledger:
         old = charged_before(first, ledger, monkeypatch)
-        assert old.charge.key == release_key(load(first).plan())
+        assert old.charge.key == former_key(load(first).plan())
         for path in (first, second):
             done = load(path).run(ledger=ledger)
             assert done.repeated
@@ -295,7 +306,7 @@ def test_what_earlier_versions_charged_is_finished_once(tmp_path, monkeypatch):
     first, second = folders(tmp_path, "a", "b")
     with shared(tmp_path) as ledger:
         plan = load(first).plan()
-        ledger.charge(plan.releases, key=release_key(plan))
+        ledger.charge(plan.releases, key=former_key(plan))
         done = load(second).run(ledger=ledger)
         assert done.resumed
         assert load(first).run(ledger=ledger).answers == done.answers
@@ -306,7 +317,8 @@ def test_running_totals_go_on_from_earlier_versions(tmp_path, monkeypatch):
     totals = {"running": True, "by": [], "keys": {}}
     path = hourly(tmp_path, query=totals)
     with monkeypatch.context() as patch:
-        patch.setattr(earlier, "table_place", lambda *_, **__: None)
+        patch.setattr(earlier, "run_keys", first_keys)
+        patch.setattr(run_module, "run_keys", first_keys)
         for hour in (1, 2):
             load(path).run(as_of=f"2026-01-01T0{hour}:00")
     third = load(path).run(as_of="2026-01-01T03:00")
@@ -327,19 +339,19 @@ def test_running_totals_go_on_from_earlier_versions(tmp_path, monkeypatch):
         ({"table": "/data/visits.csv"}, None),
     ],
 )
-def test_the_place_of_a_table_is_said_from_the_ledger(tmp_path, source, place):
+def test_the_place_in_former_keys_is_said_from_the_ledger(tmp_path, source, place):
     (tmp_path / "data").mkdir()
     (tmp_path / "ledgers").mkdir()
     file = write_visits(tmp_path / "data", source=source)
-    kept = str(tmp_path / "ledgers" / "x.ledger")
-    assert table_place(load(file).document, ledger=kept) == place
-    whole = table_place(load(file).document, ledger="postgresql://me@host/ledger")
+    assert former_place(load(file).document, tmp_path / "ledgers") == place
+    whole = former_place(load(file).document, None)
     assert whole == (place and str(tmp_path / place.removeprefix("../")))
 
 
 def test_a_table_in_memory_has_no_place():
     document = release_from_mapping(visits_mapping(), in_memory=True)
-    assert table_place(document, ledger="x.ledger") is None
+    assert former_place(document, None) is None
+    assert table_of(document) is None
 
 
 # One folder, two releases.
@@ -369,8 +381,9 @@ def test_a_folder_of_another_release_is_refused_before_a_charge(tmp_path):
 
 def test_a_folder_of_another_release_leaves_no_ledger(tmp_path):
     load(write_visits(tmp_path)).run()
-    (tmp_path / "more.csv").write_text("person,zone\n1,A\n")
-    other = write_visits(tmp_path, name="other.toml", source={"table": "more.csv"})
+    (tmp_path / "more.csv").write_text("house,zone\n1,A\n")
+    source = {"table": "more.csv", "unit": "house"}
+    other = write_visits(tmp_path, name="other.toml", source=source)
     with pytest.raises(PlanError, match="a folder of its own for every release"):
         load(other).run()
     assert not (tmp_path / "more.ledger").exists()

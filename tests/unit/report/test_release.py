@@ -192,7 +192,8 @@ def test_a_real_run_gives_a_report_in_both_formats(tmp_path):
         },
         title="visits",
     )
-    done = release.run(ledger=tmp_path / "v.ledger", output=tmp_path / "out")
+    with release.create_ledger(tmp_path / "v.ledger") as ledger:
+        done = release.run(ledger=ledger, output=tmp_path / "out")
     report = ReleaseReport(json.loads(json.dumps(done.record)))
     for name in ("r.html", "r.HTM", "r.md"):
         report.write(tmp_path / name)
