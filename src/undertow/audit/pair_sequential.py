@@ -296,6 +296,7 @@ class _Looks(EventTest):
             choice.event,
             sizes=(runs, runs),
             earlier=choice.earlier,
+            notes=choice.notes,
         )
         self.batch, self.chunks = batch, -(-runs // batch)
 

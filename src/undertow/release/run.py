@@ -303,6 +303,8 @@ def _count(
         drawn = plan.check.noisy(read.counted, source=source)
         found = check_bytes(str(plan.check.measure), plan.check.least, drawn)
         found = ledger.store(charge, found)
+        # A run that ends here hands out its count: an older copy must not draw again.
+        keep_head(plan.document, ledger, charge)
         stored = {**read_check(found), "entry": charge.number}
     _require_enough(stored, recount)
     return stored
