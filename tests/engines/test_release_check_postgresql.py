@@ -13,7 +13,7 @@ from support.release_mistakes import MISTAKES, ROWS, release_file
 from support.release_tables import mistaken_rows, store_rows
 from support.release_times import FORMATS, near_misses, read_by_python
 from undertow.ledger import BudgetLedger
-from undertow.release import check_table, from_table, open_source, plan_release
+from undertow.release import check_table, from_table, load, open_source, plan_release
 from undertow.release.document import ReleaseDocument
 from undertow.release.time_format import TimeFormat
 
@@ -122,6 +122,7 @@ def test_a_mistake_is_found_stopped_before_the_charge_and_repaired(
     found = invoke("release", "check", file)
     assert found.exit_code == 3, found.output
     assert mistake.words in found.stdout
+    load(file).create_ledger(ledger).close()
     stopped = invoke("release", "run", file, "--ledger", ledger)
     assert stopped.exit_code == 3, stopped.output
     assert "must find at least 1,500 units" in stopped.stderr

@@ -53,7 +53,7 @@ def checked(kind, rows, folder, **changes):
 
 def planned(mapping, folder):
     document = ReleaseDocument.model_validate(mapping)
-    document._folder = folder
+    document._file = folder / "visits.toml"
     return plan_release(document)
 
 

@@ -230,7 +230,9 @@ def test_a_release_states_the_types_of_a_table_in_memory(tmp_path):
             {"name": "q", "select": "count", "by": ["x"], "keys": {"x": ["a"]}}
         ],
     }
-    done = from_table(table, release).run(ledger=tmp_path / "t.ledger")
+    stated = from_table(table, release)
+    stated.create_ledger(tmp_path / "t.ledger").close()
+    done = stated.run(ledger=tmp_path / "t.ledger")
     [[key, number, *_]] = done.answers[0]["rows"]
     assert key == "a"
     assert abs(number - 500) < 100
