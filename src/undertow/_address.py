@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 __all__ = [
     "Address",
+    "has_loose_secret",
     "is_address",
     "masked",
     "read_address",
@@ -28,6 +29,7 @@ _SECRET = re.compile(
     rf"(?i)(?<!\w)({_NAMES})=(?:'[^']*'?|\"[^\"]*\"?|[^&;\s'\"]+)",
 )
 _SECRET_NAME = re.compile(_NAMES, re.IGNORECASE)
+_LOOSE = re.compile(r"(?i)(?<!\w)\w*(?:passw|pwd)\w*\s*=")
 # What stands behind a colon and is no port, where the host was forgotten.
 _NO_PORT = re.compile(
     r"(\w[\w+.-]*:/+[^/?#:@\s\[]*):(?!\*\*\*@|\d{1,5}(?:[/?#\s'\",;.]|$))[^\s'\"]+"
@@ -101,6 +103,22 @@ def is_address(text: str) -> bool:
     """Tell whether a text names a server, and not a file."""
     scheme, sign, _ = text.partition("://")
     return bool(sign) and scheme.lower() not in _FILES
+
+
+def has_loose_secret(text: str) -> bool:
+    """Tell whether a text that is no address states what looks like a secret.
+
+    So do the words of a connection string, where nothing says how far a secret goes:
+    such a text is refused, and nothing of it repeated.
+
+    Examples
+    --------
+    >>> has_loose_secret("host=db password='s3 cret' dbname=city")
+    True
+    >>> has_loose_secret("city.ledger"), has_loose_secret("postgres://a:b@db/city")
+    (False, False)
+    """
+    return "://" not in text and _LOOSE.search(text) is not None
 
 
 def read_address(text: str) -> Address:

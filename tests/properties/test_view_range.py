@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
@@ -236,6 +237,23 @@ def streams(rng):
     return domain, targets, units, view
 
 
+def capped_streams(rng):
+    """Return streams without gaps of which views show some, to units with a cap."""
+    users, times = rng.choice([(1, 2), (2, 2), (1, 3)])
+    values = (1, 2, 3)[: rng.randint(2, 3)]
+    domain = Stream(users, times, regular=True, values=values)
+    targets = [Event(), WEvent(2), LTrajectory(2), LTrajectory(1, periodic=False)]
+    caps = [User(max_times=k) for k in (1, 2)]
+    units = [*caps, *(replace(unit, add_remove=True) for unit in caps), Event()]
+
+    def view():
+        places = Locations(subset(rng, values))
+        at = At(rng.randrange(times))
+        return rng.choice([places, places, Chain(places, at), Chain(at, places)])
+
+    return domain, [*targets, User(), User()], units, view
+
+
 def graphs(rng):
     vertices = rng.randint(2, 4)
     domain = Graph(vertices, max_degree=rng.choice([None, 1, 2]))
@@ -251,7 +269,13 @@ def graphs(rng):
     return domain, [Edge(), Node()], [Edge(), Node()], view
 
 
-KINDS = {"table": tables, "rows": rows, "stream": streams, "graph": graphs}
+KINDS = {
+    "table": tables,
+    "rows": rows,
+    "stream": streams,
+    "capped": capped_streams,
+    "graph": graphs,
+}
 
 
 def draw_unit(rng, view, domain, units):
@@ -354,6 +378,7 @@ SEEDS = {
     "rows": [*range(40), 58, 119, 140],
     "table": [*range(30), 238, 275],
     "stream": [*range(25), 37, 63, 162, 258],
+    "capped": range(40),
     "graph": [*range(30), 115, 176],
 }
 MANY = range(1000, 1300)

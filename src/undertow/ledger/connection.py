@@ -16,7 +16,12 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from undertow._address import is_address, read_address, shown_address
+from undertow._address import (
+    has_loose_secret,
+    is_address,
+    read_address,
+    shown_address,
+)
 from undertow.errors import LedgerError, UndertowError
 from undertow.ledger.engines import FILES, reading_engine, writing_engine
 from undertow.ledger.still import files_of, is_still, stamp_of
@@ -318,6 +323,11 @@ def place_of(address: str | os.PathLike[str], *, read_only: bool = False) -> Pla
     text = os.fspath(address)
     if not text:
         raise LedgerError("a ledger must have a path or a URL, got an empty text.")
+    if has_loose_secret(text):
+        raise LedgerError(
+            "a ledger must be a file or an address, got words with a password; write "
+            "them as postgresql://user@host/name."
+        )
     if "://" not in text:
         return Place(URL.create("sqlite", database=text), read_only=read_only)
     try:
@@ -325,9 +335,10 @@ def place_of(address: str | os.PathLike[str], *, read_only: bool = False) -> Pla
         url = make_url(text)
     except (ArgumentError, ValueError):
         raise LedgerError(
-            "a ledger's URL must be one such as sqlite:///file or "
-            "postgresql://user@host/name, got another text; write @ : / ? # % in a "
-            "user or password as %40 %3A %2F %3F %23 %25."
+            "a ledger's URL must be read in one way, got another text; write at signs, "
+            "colons, slashes, question and number signs and percent signs in a user or "
+            "password as %40 %3A %2F %3F %23 %25, and the rest such as sqlite:///file "
+            "or postgresql://user@host/name."
         ) from None
     if server is not None and server.fragment:
         raise LedgerError("a ledger's URL must name no table after #, got one.")

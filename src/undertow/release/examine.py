@@ -223,6 +223,8 @@ class TableFacts:
         Rows of these times without a unit.
     units : int or None
         Different units.
+    alike : int
+        Those among them that differ from another one only in case or in blanks.
     bounds : tuple of BoundFacts
         Bounds on all rows of a unit.
     queries : tuple of QueryFacts
@@ -237,6 +239,7 @@ class TableFacts:
     times: tuple[str | None, str | None] | None
     homeless: int
     units: int | None
+    alike: int
     bounds: tuple[BoundFacts, ...]
     queries: tuple[QueryFacts, ...] = field(repr=False)
     engine: str
@@ -265,10 +268,19 @@ def examine(plan: ReleasePlan, source: Source) -> TableFacts:
         kept = whole.rows()
         homeless = rows if outside is None else rows - outside
         homeless -= _count(source, kept.table)
-        bounds, units = _bounds(plan, kept)
+        bounds, (units, alike) = _bounds(plan, kept)
         queries = tuple(_query(plan, source, query) for query in plan.queries)
     return TableFacts(
-        rows, columns, outside, times, homeless, units, bounds, queries, source.backend
+        rows,
+        columns,
+        outside,
+        times,
+        homeless,
+        units,
+        alike,
+        bounds,
+        queries,
+        source.backend,
     )
 
 
@@ -362,15 +374,25 @@ def _formats(source: Source, name: str, kind: str) -> tuple[tuple[str, int], ...
     return tuple((form, n) for form, n in pairs if n == best) if best else ()
 
 
-def _bounds(plan: ReleasePlan, rows: Rows) -> tuple[tuple[BoundFacts, ...], int | None]:
-    """Return what the bound on all rows of a unit leaves out, and the units."""
+def _bounds(
+    plan: ReleasePlan, rows: Rows
+) -> tuple[tuple[BoundFacts, ...], tuple[int | None, int]]:
+    """Return what the bound on all rows of a unit leaves out, and the units.
+
+    Those units are told apart that differ only in case or in blanks at their ends.
+    """
     if rows.unit is None:
-        return (), None
-    units = _row(rows.source, rows.table, {"units": rows.table[rows.unit].nunique()})
+        return (), (None, 0)
+    column = rows.table[rows.unit]
+    measures = {"units": column.nunique()}
+    if column.type().is_string():
+        measures["people"] = column.strip().lower().nunique()
+    units = _row(rows.source, rows.table, measures)
     most = plan.bounding.rows
     within = [rows.unit] if rows.window is None else [rows.unit, rows.window]
     bound = _bound("rows_per_unit", most, rows.source, rows.table, within)
-    return bound, int(units["units"])
+    alike = units["units"] - units.get("people", units["units"])
+    return bound, (int(units["units"]), int(alike))
 
 
 def _bound(

@@ -272,6 +272,13 @@ def _findings(facts: TableFacts) -> Iterator[str]:
             "to nobody: they are left out; fill the column of source.unit, or name "
             "another one."
         )
+    if facts.alike:
+        yield (
+            f"{facts.alike:,} of {facts.units:,} units differ from another one only in "
+            "case or in blanks at their ends: a person behind two of them counts "
+            "twice, and the promise is that much weaker; clean the column of "
+            "source.unit."
+        )
     for bound in facts.bounds:
         yield from _bound_findings(bound, "")
     for query in facts.queries:

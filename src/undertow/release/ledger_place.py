@@ -10,6 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undertow._address import has_loose_secret
 from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import ZCDP, Approx, Loss
@@ -59,6 +60,13 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     PlanError
         If the table is in memory or on a server, so that nothing says where.
     """
+    stated = None if document.ledger is None else document.ledger.url
+    named = stated if given is None else given
+    if named is not None and has_loose_secret(named):
+        raise PlanError(
+            "ledger must be a file or an address, got words with a password; write "
+            "them as postgresql://user@host/name."
+        )
     if given is not None:
         return given
     if document.ledger is not None:

@@ -330,7 +330,7 @@ def _require_enough(check: dict[str, Any] | None, recount: int) -> None:
         f"the release must find at least {check['at_least']:,} {check['measure']}, got "
         f"{check['count']:,} in a count with noise, which is charged as entry "
         f"{check['entry']}; nothing else is: run undertow release check to see why, "
-        "and repair the release file; or the table, and count anew with recount="
+        "and repair the release file; or the table, and count anew with --recount "
         f"{recount + 1}."
     )
 

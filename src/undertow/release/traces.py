@@ -190,7 +190,7 @@ def require_one_budget(
             continue
         whose = f"the unit {unit!r}" if source.people is None else repr(source.people)
         raise BudgetError(
-            f"{whose} must have one budget, got none at {own} and "
+            f"{whose} must have one budget, got a new one at {own} beside "
             f"{found}, to which rows of the same people may be charged; charge that "
             "one with --ledger or ledger.url, or, if nobody is in both tables, state a "
             f"new budget on purpose with {made_by}."
@@ -302,9 +302,10 @@ def _require_alone(document: ReleaseDocument, path: Path) -> None:
     other = next((other for other in sorted(others) if other.is_file()), None)
     if other is not None:
         raise BudgetError(
-            f"a table must have one ledger, got none at {path} and {other}, to which "
-            "the same rows may have been charged; name the one to charge with --ledger "
-            "or ledger.url, or state a new budget on purpose with undertow ledger init."
+            f"a table must have one ledger, got a new one at {path} beside {other}, to "
+            "which the same rows may have been charged; name the one to charge with "
+            "--ledger or ledger.url, or state a new budget on purpose with undertow "
+            "ledger init."
         )
 
 

@@ -77,3 +77,22 @@ def test_terms_that_were_agreed_can_still_be_read():
         Terms(*given)
     old = Terms(*given, agreed=True)
     assert Terms.from_text(old.to_text()) == old
+
+
+@pytest.mark.parametrize("secret", ["s3cr3t", "'s3cr3t PWtail'", "s3cr3t PWtail"])
+def test_words_with_a_password_are_refused_and_not_repeated(secret, tmp_path):
+    words = f"host=localhost password={secret} port=1"
+    (tmp_path / "t.csv").write_text("person\na\n")
+    (tmp_path / "t.toml").write_text(
+        '[source]\ntable = "t.csv"\nunit = "person"\n[promise]\nepsilon = "1"\n'
+        '[bounds]\nrows_per_unit = 1\n[[queries]]\nname = "q"\nselect = "count"\n'
+    )
+    for command in (
+        ("release", "run", str(tmp_path / "t.toml"), "--ledger", words),
+        ("ledger", "show", words),
+    ):
+        done = invoke(*command)
+        assert done.exit_code == 2
+        assert "as postgresql://user@host/name." in done.stderr
+        assert "s3cr3t" not in done.output + done.stderr
+        assert "PWtail" not in done.output + done.stderr

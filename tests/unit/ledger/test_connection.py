@@ -32,7 +32,11 @@ def test_a_password_is_never_shown():
         ("", "empty text"),
         ("mysql://x/y", "SQLite file or a PostgreSQL database, got 'mysql'"),
         ("sqlite://", "SQLite file or a PostgreSQL database"),
-        ("://", "must be one such as"),
+        ("://", "must be read in one way"),
+        (
+            "host=db password='s3 cret' port=1",
+            r"words with a password; write them as p",
+        ),
         ("postgresql://localhost:1/none", "cannot be reached"),
     ],
 )

@@ -133,6 +133,7 @@ def walked(rows):
         "outside": len(rows) - len(inside),
         "homeless": len(inside) - len(kept),
         "units": len({r[0] for r in kept}),
+        "alike": len({r[0] for r in kept}) - len({r[0].strip().lower() for r in kept}),
         "rows_per_unit": over(Counter(r[0] for r in kept).values(), ROWS),
         "queries": queries,
     }
@@ -174,6 +175,7 @@ def told(facts):
         "outside": facts.outside,
         "homeless": facts.homeless,
         "units": facts.units,
+        "alike": facts.alike,
         **{found.name: bound(found) for found in facts.bounds},
         "queries": queries,
     }
@@ -306,6 +308,16 @@ def test_rows_above_a_bound_are_told_of(tmp_path):
     found = findings_of(tmp_path, lines, COUNT)
     assert any(
         "bounds.rows_per_unit = 1 drops 66.7 % of the 600 rows" in line
+        for line in found.findings
+    )
+
+
+def test_people_whose_names_differ_in_case_or_blanks_are_told_of(tmp_path):
+    lines = [f"{who},A,2026-01-03,5" for k in range(20) for who in (f"p{k}", f"P{k} ")]
+    found = findings_of(tmp_path, lines, COUNT)
+    assert (found.facts.units, found.facts.alike) == (40, 20)
+    assert any(
+        "20 of 40 units differ from another one only in case" in line
         for line in found.findings
     )
 

@@ -245,7 +245,7 @@ def test_next_weeks_file_does_not_get_a_new_budget(tmp_path):
     done = run(second)
     assert done.exit_code == 3
     assert len(done.stderr.splitlines()) == 1
-    assert "the unit 'person' must have one budget, got none at" in done.stderr
+    assert "the unit 'person' must have one budget, got a new one at" in done.stderr
     assert str(tmp_path / "w1.ledger") in done.stderr
     assert "--ledger or ledger.url" in done.stderr
     assert only(tmp_path) == ["w1.ledger"]
@@ -284,7 +284,7 @@ def test_a_ledger_within_reach_is_seen_wherever_it_lies(tmp_path, monkeypatch, p
     if place == "far":
         assert not release.run(output=folders["output"]).repeated
         return
-    with pytest.raises(BudgetError, match=r"and .*whatever\.sqlite, to which rows"):
+    with pytest.raises(BudgetError, match=r"beside .*whatever\.sqlite, to which rows"):
         release.run(output=folders["output"])
     assert only(tmp_path) == []
 
@@ -304,7 +304,7 @@ def test_a_ledger_far_away_is_seen_by_its_head_beside_the_table(tmp_path):
 def test_a_ledger_made_on_purpose_is_not_passed_over(tmp_path):
     ledger(tmp_path / "big.ledger").close()
     with pytest.raises(
-        BudgetError, match=r"got none at .*w1\.ledger and .*big\.ledger"
+        BudgetError, match=r"got a new one at .*w1\.ledger beside .*big\.ledger"
     ):
         load(weekly(tmp_path, 1)).run()
 
@@ -539,7 +539,7 @@ def test_a_plan_that_looks_for_other_ledgers_writes_nothing(runs, tmp_path):
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
     said = invoke("release", "plan", second).stderr
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
-    assert "must have one budget, got none at" in said
+    assert "must have one budget, got a new one at" in said
     assert "w1.ledger, to which" in said
 
 

@@ -136,8 +136,10 @@ def _sights(domain: Stream, target: Granularity, plain: PlainColumns) -> Sights:
 def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced:
     """Give up a claim about capped users where the change may leave the cap."""
     unit = column.unit
-    if not isinstance(unit, User) or unit.max_times is None or domain.regular:
+    if not isinstance(unit, User) or unit.max_times is None:
         return column
+    if domain.regular and not _shows_gaps(column, domain):
+        return column  # a cap below all times is refused there
     times = getattr(column.view, "times", None)
     seen = domain.times if times is None else len(times)
     step = target.base if isinstance(target, Group) else target
@@ -146,6 +148,14 @@ def _within_cap(column: Reduced, target: Granularity, domain: Stream) -> Reduced
         return column
     lost: tuple[tuple[str, Exact], ...] = (*column.steps, ("scale", math.inf))
     return replace(column, unit=FreeLunch(), steps=lost, faithful=False)
+
+
+def _shows_gaps(column: Reduced, domain: Stream) -> bool:
+    """Return whether a view of a stream without gaps may show some."""
+    if column.setting == "common":
+        return False
+    image = column.view.image(domain)
+    return isinstance(image, Stream) and not image.regular
 
 
 def _cells(domain: Stream, target: Event, sights: Sights) -> ExplicitFamily:
