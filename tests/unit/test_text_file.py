@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 
-COMMANDS = [("release", "run"), ("compose",)]
+# Releases need their extra.
+COMMANDS = [("release", "run"), ("compose",)] if find_spec("ibis") else [("compose",)]
 
 
 def refused(*words: object) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -151,10 +154,27 @@ def laplace_reach(outputs: Any, *, centre: Any, scale: Any) -> Floats:
         drawn = np.round(np.ldexp(np.exp(-np.abs(values - centre) / scale), _UNIFORM))
         found = np.zeros(drawn.shape, dtype=bool)
         for step in _AROUND:
-            logs = np.log(np.ldexp(np.maximum(drawn + step, 1.0), -_UNIFORM))
-            for noise in (scale * logs, logs / (1.0 / scale)):
-                found |= (centre + noise == values) | (centre - noise == values)
+            for logs in _logs(np.ldexp(np.maximum(drawn + step, 1.0), -_UNIFORM)):
+                for noise in (scale * logs, logs / (1.0 / scale)):
+                    found |= (centre + noise == values) | (centre - noise == values)
     return np.where(np.isnan(values), np.nan, found.astype(np.float64))
+
+
+def _logs(uniform: Floats) -> Iterator[Floats]:
+    """Yield logarithms as samplers take them: those of numpy and of the C library.
+
+    The generators of numpy use the second. Before version 2 the first may differ from
+    them in the last digit, which decides here.
+    """
+    yield np.log(uniform)
+    if not _logs_agree():
+        yield np.asarray([math.log(x) for x in uniform.ravel()]).reshape(uniform.shape)
+
+
+@cache
+def _logs_agree() -> bool:
+    some = np.random.default_rng(0).random(4096) + 2.0**-_UNIFORM
+    return bool((np.log(some) == [math.log(x) for x in some]).mean() > 0.999)
 
 
 def textbook_laplace(outputs: Floats) -> tuple[float, float] | None:
