@@ -127,9 +127,10 @@ class CoveredMechanisms(_Shown):
         Most that one record moves the query.
     every : bool
         Whether every mechanism of this DP level is covered; otherwise Laplace noise on
-        the query, continuous or on a lattice of which every answer is a multiple.
+        the query, continuous or on a lattice of `step` or finer by powers of two.
     step : Fraction, optional
-        Coarsest step of such a lattice; None where the answers are real numbers.
+        The largest power of two of which every answer is a multiple, the coarsest
+        lattice covered; None where the answers are real numbers.
 
     Notes
     -----
