@@ -159,8 +159,8 @@ class AdditiveFamily(Family):
         if self._laplace:
             return Pure(ratio)
         if self.rises:
-            return Approx(value, self.delta)
-        return GDP.from_square(ratio**2)
+            return Approx(value, self.delta, continuous=True)
+        return GDP.from_square(ratio**2).of_continuous_noise()
 
     def level(self, parameter: float) -> float:
         """Return the sensitivity over the noise, rounded up."""
