@@ -236,9 +236,8 @@ def _parameters(loss: Loss) -> dict[str, str]:
         if root is None:
             return {"mu_squared": _exact_text(square)}
         return {"mu": _exact_text(root)}
-    names = [n for n in loss.to_dict() if n not in ("notion", "continuous")]
     values = loss.exact_parameters()
-    return {n: _exact_text(v) for n, v in zip(names, values, strict=True)}
+    return {n: _exact_text(v) for n, v in zip(loss.names, values, strict=True)}
 
 
 def _exact_text(value: Exact) -> str:

@@ -38,6 +38,7 @@ class Loss(ABC):
 
     __slots__ = ("_continuous",)
     notion: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
     _continuous: bool
 
     @classmethod
@@ -51,7 +52,10 @@ class Loss(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters as floats rounded up."""
+        """Return the notion and its parameters, by `names`, as floats rounded up.
+
+        With ``continuous`` where the loss is about continuous noise.
+        """
 
     @abstractmethod
     def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self: ...
@@ -148,6 +152,7 @@ class Pure(Loss):
 
     __slots__ = ("_epsilon",)
     notion = "pure"
+    names = ("epsilon",)
     _epsilon: Exact
 
     def __init__(self, epsilon: Number, *, continuous: bool = False) -> None:
@@ -199,6 +204,7 @@ class Approx(Loss):
 
     __slots__ = ("_delta", "_epsilon")
     notion = "approx"
+    names = ("epsilon", "delta")
     _epsilon: Exact
     _delta: Exact
 
@@ -268,6 +274,7 @@ class ZCDP(Loss):
 
     __slots__ = ("_rho",)
     notion = "zcdp"
+    names = ("rho",)
     _rho: Exact
 
     def __init__(self, rho: Number, *, continuous: bool = False) -> None:
@@ -319,6 +326,7 @@ class GDP(Loss):
 
     __slots__ = ("_square",)
     notion = "gdp"
+    names = ("mu",)
     _square: Exact
 
     def __init__(self, mu: Number, *, continuous: bool = False) -> None:
