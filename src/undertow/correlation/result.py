@@ -148,6 +148,17 @@ class CoveredMechanisms(_Shown):
     step: Fraction | None = None
 
     @property
+    def family(self) -> str:
+        """The family of noise: ``"laplace"``, or ``"any"`` for every mechanism."""
+        return "any" if self.every else "laplace"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the family, the fields and the class in words."""
+        # Not super().to_dict(): zero-argument super and slots do not mix.
+        fields = _Shown.to_dict(self)
+        return {"family": self.family, **fields, "summary": self.summary}
+
+    @property
     def summary(self) -> str:
         """The class in words.
 

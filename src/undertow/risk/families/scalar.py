@@ -29,6 +29,7 @@ from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.risk.channel import Channel
 from undertow.risk.families.base import (
     CELLS,
+    CoveredFamily,
     Curve,
     Family,
     Structure,
@@ -128,6 +129,16 @@ class AdditiveFamily(Family):
         gaps = np.diff(np.sort(self.answers)) / self.sensitivity
         self._gaps, self._counts = np.unique(gaps[gaps > 0], return_counts=True)
         self._reach = reach / self.sensitivity
+
+    @property
+    def covers(self) -> CoveredFamily:
+        """The noise that the risk is about, and the lattices it may be drawn on."""
+        kind = self.kind.capitalize()
+        where = f"continuous, or drawn by {kind}Mechanism on its fine lattice"
+        if self.step is not None:
+            where = f"on multiples of {float(self.step):g}, or finer by powers of two"
+        words = f"{kind} noise of the size stated or more on the answer, {where}"
+        return CoveredFamily(self.name, words, self.kind, self.step)
 
     def noise(self, parameter: float) -> float:
         """Return the scale or standard deviation at a parameter, rounded up."""
