@@ -19,7 +19,8 @@ from scipy.special import logsumexp
 
 import undertow as ut
 from undertow.composition import plan_from_document, plan_to_document
-from undertow.errors import AssumptionError
+from undertow.correlation import CoveredMechanisms
+from undertow.errors import AssumptionError, NotApplicable
 from undertow.ledger import BudgetLedger
 from undertow.mechanisms import (
     ClampedMechanism,
@@ -213,6 +214,11 @@ DERIVED = {
     "of a plan": ut.Plan(CITY, [ut.count_release("n", GaussianMechanism(1), cells="N")])
     .loss(ut.Bounded())
     .loss,
+    "of one release of a plan": ut.Plan(
+        CITY, [ut.count_release("n", GaussianMechanism(1), cells="N")]
+    )
+    .loss(ut.Bounded())
+    .contributions["n"],
     "of a move": ut.Plan(
         CITY, [ut.count_release("n", GaussianMechanism(1), cells="N")]
     ).move_cost("N", "S"),
@@ -261,6 +267,14 @@ def test_the_ways_out_are_taken(way):
     ledger.spend(drawn)
     assert ledger.loss(ut.Unbounded()).loss == ut.ZCDP("1/8")
     assert not any("draws" in text for text in ledger.loss(ut.Bounded()).assumptions)
+
+
+def test_a_promise_about_every_mechanism_is_not_kept_by_continuous_noise():
+    covered = CoveredMechanisms(99.0, 1.0, 1.0, every=True)
+    truncated = TruncatedMechanism(GaussianMechanism(1), 0, 3)
+    covered.require(truncated.released.loss(UNIT))
+    with pytest.raises(NotApplicable, match="continuous noise"):
+        covered.require(truncated.loss(UNIT))
 
 
 def test_a_claim_of_continuous_noise_beside_another_is_refused_as_well():

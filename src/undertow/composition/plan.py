@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from undertow._validate import check_choice, check_count
 from undertow.composition.baseline import sequential_baseline
@@ -33,6 +33,8 @@ from undertow.spaces.granularity import Group
 from undertow.spaces.influence.table import record_row, replacement_row
 
 __all__ = ["Plan"]
+
+Marked = TypeVar("Marked", bound=Loss)
 
 
 class Plan:
@@ -214,7 +216,7 @@ class Plan:
         row = record_row(self._table(), columns=columns, changes=changes)
         return self._marked(price_row(row, losses=losses, releases=owners))
 
-    def _marked(self, loss: Loss) -> Loss:
+    def _marked(self, loss: Marked) -> Marked:
         """Return a loss of the plan, about continuous noise if a claim is."""
         return loss.of_continuous_noise(self._book.continuous)
 
@@ -291,7 +293,11 @@ class Plan:
                 *result.notes,
             ),
             tight=result.tight,
-            profile=tuple(pair for pair, _ in result.front if isinstance(pair, Approx)),
+            profile=tuple(
+                self._marked(pair)
+                for pair, _ in result.front
+                if isinstance(pair, Approx)
+            ),
         )
 
 

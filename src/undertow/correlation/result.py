@@ -232,6 +232,12 @@ class CoveredMechanisms(_Shown):
             self._require_noise(mechanism)
 
     def _require_level(self, mechanism: Any) -> None:
+        if isinstance(mechanism, Pure) and mechanism.continuous:
+            raise NotApplicable(
+                "mechanism must state the loss of what is drawn for the promise to "
+                f"hold, got {mechanism} of continuous noise; give the Pure loss of its "
+                "released mechanism."
+            )
         level = _pure_level(mechanism, self.sensitivity)
         if level is None or level > exact(self.epsilon):
             got = "no pure loss" if level is None else f"{round_up(level):.6g}"
