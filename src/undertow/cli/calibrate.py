@@ -197,6 +197,7 @@ def calibration_record(found: LeakageCalibration) -> dict[str, Any]:
         "sensitivity": found.sensitivity,
         "theorem": found.achieves.theorem,
         "tight": found.achieves.tight,
+        "covers": to_plain(found.covers),
     }
 
 

@@ -53,6 +53,8 @@ def print_calibration(found: LeakageCalibration) -> None:
     console.print(table)
     console.print()
     _line(console, explain(found))
+    if found.covers is not None:
+        _line(console, f"holds for: {found.covers.summary}")
     if isinstance(found.achieves, Leakage) and found.achieves.checked:
         _line(console, f"checked: {'; '.join(found.achieves.checked)}")
     _alternatives(console, found.alternatives, heading="DP level")

@@ -108,8 +108,7 @@ def _exact_record(loss: Loss, *, down: bool = False) -> dict[str, Any]:
 
     numbers = loss.to_dict()
     if down:
-        names = [name for name in numbers if name != "notion"]
-        numbers.update(zip(names, _floats_below(loss), strict=True))
+        numbers.update(zip(loss.names, _floats_below(loss), strict=True))
     shown = {k: "inf" if v == math.inf else v for k, v in numbers.items()}
     return {**shown, "exact": loss_to_document(loss)["exact"]}
 

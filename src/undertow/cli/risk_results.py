@@ -265,6 +265,7 @@ def calibration_record(found: RiskCalibration, level: dict[str, Any]) -> dict[st
         "theorem": found.achieves.theorem,
         "assumed": list(found.achieves.unchecked),
         "warnings": list(found.warnings),
+        "covers": to_plain(found.covers),
     }
 
 

@@ -131,6 +131,8 @@ def print_calibration(
         rows.append((found.utility.summary, shown_up(found.utility.value)))
     console.print()
     _numbers(console, rows)
+    if found.covers is not None:
+        _line(console, f"holds for: {found.covers.summary}")
     _assumptions(console, found.achieves.checked, found.achieves.unchecked)
     for warning in found.warnings:
         _line(console, f"note: {warning}")

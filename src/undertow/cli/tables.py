@@ -79,5 +79,6 @@ def print_bars(reports: Sequence[Report], *, width: int = 40) -> None:
 
 def _first_parameter(loss: Loss) -> float:
     """Return epsilon, rho or mu; infinite where nothing is promised, as at delta 1."""
-    values = [v for name, v in loss.to_dict().items() if name != "notion"]
+    shown = loss.to_dict()
+    values = [shown[name] for name in loss.names]
     return math.inf if loss.is_infinite else float(values[0])

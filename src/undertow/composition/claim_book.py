@@ -41,6 +41,8 @@ class ClaimBook:
         Up to two releases of each combination of columns, single times and windows of
         one length counting as one: enough to see which kinds of view, units and
         settings occur, and which occur more than once.
+    continuous : bool
+        Whether a claim is about continuous noise.
 
     Notes
     -----
@@ -55,6 +57,7 @@ class ClaimBook:
         self._column_codes, self._loss_codes = array("i"), array("i")
         self._owners = array("q")
         self._releases = 0
+        self.continuous = False
         self._seen_columns: dict[tuple[int, int, str], int] = {}
         self._seen_losses: dict[int, int] = {}
         self._equal_columns: dict[Column, int] = {}
@@ -83,6 +86,7 @@ class ClaimBook:
         for code, claim in zip(written, release.claims, strict=True):
             self._column_codes.append(code)
             self._loss_codes.append(self._loss(claim.loss))
+            self.continuous = self.continuous or claim.loss.continuous
             self._owners.append(self._releases)
         self._releases += 1
         key = tuple([self._shape_of[code] for code in written])

@@ -46,8 +46,10 @@ class Contributions(Mapping[str, Loss]):
         shares = release_shares(self._result, delta=self._delta)
         names = unique_names([release.name for release in self._releases])
         return {
-            name: share
-            for name, share in zip(names, shares, strict=True)
+            name: share.of_continuous_noise(
+                any(claim.loss.continuous for claim in release.claims)
+            )
+            for name, share, release in zip(names, shares, self._releases, strict=True)
             if any(share.exact_parameters())
         }
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from undertow.composition.document_schema import (
+    CONTINUOUS,
     DOMAINS,
     LOSSES,
     SETTING,
@@ -193,11 +194,13 @@ def _read_claim(entry: Mapping[str, Any], where: str) -> Claim:
 
 
 def _read_loss(entry: Any, where: str) -> Loss:
-    values = _mapping(entry, f"loss of {where}")
+    values = dict(_mapping(entry, f"loss of {where}"))
+    continuous = values.pop("continuous", False)
+    _require_fit(continuous, CONTINUOUS, f"continuous in the loss of {where}")
     for keys, build in _LOSS_CLASSES.items():
         if set(values) == set(keys):
             try:
-                return build(**values)
+                return build(**values).of_continuous_noise(continuous)
             except (TypeError, ValueError) as fault:
                 raise PlanError(f"{where}: {fault}") from None
     raise PlanError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "CONTINUOUS",
     "DOMAINS",
     "LOSSES",
     "SETTING",
@@ -35,6 +36,12 @@ _ATTRIBUTES = {
     "anyOf": [_NAMES, {"type": "object", "additionalProperties": _LABELS}],
 }
 _PAIR = {"type": "array", "items": _INDEX, "minItems": 2, "maxItems": 2}
+
+CONTINUOUS: dict[str, Any] = {
+    **_FLAG,
+    "description": "whether the loss is about continuous noise, which no budget takes",
+}
+"""What ``continuous`` of a ``loss`` may hold."""
 
 SETTING: dict[str, Any] = {"enum": ["view", "common"]}
 """What ``setting`` may hold."""
@@ -113,7 +120,7 @@ LOSSES: tuple[tuple[str, ...], ...] = (
     ("mu",),
     ("mu_squared",),
 )
-"""The key sets of a ``loss``."""
+"""The key sets of a ``loss``, each with or without ``continuous``."""
 
 
 def plan_schema() -> dict[str, Any]:
@@ -161,7 +168,9 @@ def _closed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _loss_schema(keys: tuple[str, ...]) -> dict[str, Any]:
-    return _closed(dict.fromkeys(keys, _NUMBER))
+    schema = _closed(dict.fromkeys(keys, _NUMBER))
+    schema["properties"]["continuous"] = CONTINUOUS
+    return schema
 
 
 def _kind_schema(kind: str, fields: dict[str, Field]) -> dict[str, Any]:

@@ -224,7 +224,11 @@ def _claim(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _loss(loss: Loss) -> dict[str, str]:
+def _loss(loss: Loss) -> dict[str, Any]:
+    return _parameters(loss) | ({"continuous": True} if loss.continuous else {})
+
+
+def _parameters(loss: Loss) -> dict[str, str]:
     if isinstance(loss, GDP):
         # What is exact is the square; mu is written where it is a fraction itself.
         (square,) = loss.exact_parameters()
@@ -232,9 +236,8 @@ def _loss(loss: Loss) -> dict[str, str]:
         if root is None:
             return {"mu_squared": _exact_text(square)}
         return {"mu": _exact_text(root)}
-    names = [name for name in loss.to_dict() if name != "notion"]
     values = loss.exact_parameters()
-    return {n: _exact_text(v) for n, v in zip(names, values, strict=True)}
+    return {n: _exact_text(v) for n, v in zip(loss.names, values, strict=True)}
 
 
 def _exact_text(value: Exact) -> str:

@@ -235,7 +235,8 @@ def plain(loss: Loss) -> Loss:
     """Return a loss in the strongest notion it is stated in: delta zero is pure."""
     if isinstance(loss, Approx) and loss.exact_parameters()[1] == 0:
         epsilon = loss.exact_parameters()[0]
-        return Pure(epsilon if epsilon == math.inf else Fraction(epsilon))
+        pure = Pure(epsilon if epsilon == math.inf else Fraction(epsilon))
+        return pure.of_continuous_noise(loss.continuous)
     return loss
 
 

@@ -18,7 +18,7 @@ from undertow.composition.document_writer import (
 )
 from undertow.composition.headroom import Probe, loss_of
 from undertow.composition.plan import Plan
-from undertow.composition.release import Release, Setting
+from undertow.composition.release import Release, Setting, require_drawn
 from undertow.composition.report import Report
 from undertow.errors import (
     BudgetExceeded,
@@ -129,7 +129,16 @@ class Ledger:
         return self._plan.releases
 
     def quote(self, release: Release) -> dict[Granularity, Loss]:
-        """Return the loss at every granularity if `release` were accepted."""
+        """Return the loss at every granularity if `release` were accepted.
+
+        Raises
+        ------
+        AssumptionError
+            If a claim of the release is about continuous noise, which nobody draws.
+        """
+        require_drawn(
+            f"release {release.name!r}", (claim.loss for claim in release.claims)
+        )
         trial = self._plan.followed_by(release)
         return {
             target: trial.evaluate(target, notion=budget.notion).loss
@@ -143,6 +152,8 @@ class Ledger:
         ------
         BudgetExceeded
             If any granularity's budget would be passed.
+        AssumptionError
+            If a claim of the release is about continuous noise, which nobody draws.
         """
         after = self.quote(release)
         over = {

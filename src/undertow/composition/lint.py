@@ -132,8 +132,8 @@ def _vacuous(stage: Stage) -> Finding | None:
 
 
 def _partition(stage: Stage) -> Finding | None:
-    if stage.partition is None:
-        return None
+    if stage.partition is None or _vacuous(stage) is not None:
+        return None  # what has no neighbours is told by itself
     certificate = certificate_for(
         stage.granularity, stage.partition, domain=stage.domain
     )

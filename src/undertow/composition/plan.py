@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from undertow._validate import check_choice, check_count
 from undertow.composition.baseline import sequential_baseline
@@ -16,6 +16,7 @@ from undertow.composition.refusal import infinite_loss_error
 from undertow.composition.release import Release, Setting
 from undertow.composition.report import Report
 from undertow.composition.theorem import (
+    CONTINUOUS_NOISE,
     assumptions_of,
     theorems_of,
     verify_constants,
@@ -32,6 +33,8 @@ from undertow.spaces.granularity import Group
 from undertow.spaces.influence.table import record_row, replacement_row
 
 __all__ = ["Plan"]
+
+Marked = TypeVar("Marked", bound=Loss)
 
 
 class Plan:
@@ -199,7 +202,7 @@ class Plan:
         row = replacement_row(
             self._table(), columns=columns, source=source, destination=destination
         )
-        return price_row(row, losses=losses, releases=owners)
+        return self._marked(price_row(row, losses=losses, releases=owners))
 
     def records_loss(self, changes: Mapping[Hashable, int]) -> Loss:
         """Return the loss between tables that differ by these records.
@@ -211,7 +214,11 @@ class Plan:
         """
         columns, losses, owners = self._claims()
         row = record_row(self._table(), columns=columns, changes=changes)
-        return price_row(row, losses=losses, releases=owners)
+        return self._marked(price_row(row, losses=losses, releases=owners))
+
+    def _marked(self, loss: Marked) -> Marked:
+        """Return a loss of the plan, about continuous noise if a claim is."""
+        return loss.of_continuous_noise(self._book.continuous)
 
     def _table(self) -> Table:
         if not isinstance(self._domain, Table):
@@ -259,7 +266,7 @@ class Plan:
     def _report(
         self, target: Granularity, result: EngineResult, *, delta: Number | None
     ) -> Report:
-        loss = result.loss
+        loss = self._marked(result.loss)
         no_guarantee = isinstance(loss, Approx) and loss.no_guarantee
         # Views that differ only in their start can move equally far.
         alike = merge_columns(result, self._book.shape_codes())
@@ -269,8 +276,8 @@ class Plan:
             loss=loss,
             witness=change_witness(result.row.change),
             contributions=Contributions(releases, result, delta=delta),
-            sequential=sequential_baseline(
-                self._domain, target, result=alike, delta=delta
+            sequential=self._marked(
+                sequential_baseline(self._domain, target, result=alike, delta=delta)
             ),
             theorems=theorems_of(
                 self._book.representatives,
@@ -282,10 +289,15 @@ class Plan:
             warnings=warnings_of(target, self._domain, no_guarantee=no_guarantee),
             assumptions=(
                 *assumptions_of(self._book.representatives, self._domain),
+                *((CONTINUOUS_NOISE,) if self._book.continuous else ()),
                 *result.notes,
             ),
             tight=result.tight,
-            profile=tuple(pair for pair, _ in result.front if isinstance(pair, Approx)),
+            profile=tuple(
+                self._marked(pair)
+                for pair, _ in result.front
+                if isinstance(pair, Approx)
+            ),
         )
 
 

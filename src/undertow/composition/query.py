@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 
 from undertow.composition.release import Release
-from undertow.errors import MismatchError
+from undertow.errors import AssumptionError, MismatchError
 from undertow.mechanisms.base import Mechanism
-from undertow.spaces.base import Domain, View
+from undertow.mechanisms.clamped import ClampedMechanism
+from undertow.privacy.exact import format_up
+from undertow.privacy.loss import Loss
+from undertow.spaces.base import Domain, Metric, View
 from undertow.spaces.domain import Graph, Stream, Table
 from undertow.spaces.metric import AbsoluteDifference
 from undertow.spaces.view import At, Degree, IncidentEdges, Select
@@ -33,8 +36,14 @@ def count_release(name: str, mechanism: Mechanism, *, cells: Hashable) -> Releas
     there: a replacement inside the cells costs nothing, a move across their border one
     step. That is the exact loss of the pair, at every granularity. It is the loss of
     the mechanism as described: for a :class:`~undertow.mechanisms.GaussianMechanism`,
-    of continuous noise, in GDP. What is drawn is priced by giving its ``released``
-    mechanism, in zCDP.
+    of continuous noise, in GDP, which no budget takes. What is drawn is priced by
+    giving its ``released`` mechanism, in zCDP.
+
+    Raises
+    ------
+    AssumptionError
+        If the mechanism draws on a lattice that does not hold the whole numbers: counts
+        that differ by one would be rounded further apart.
 
     Examples
     --------
@@ -47,7 +56,8 @@ def count_release(name: str, mechanism: Mechanism, *, cells: Hashable) -> Releas
     wanted = cells if isinstance(cells, tuple) else (cells,)
     unit = AbsoluteDifference()
     view = Select(*wanted, statistic="count")
-    return Release(name, mechanism.loss(unit), unit=unit, view=view, setting="view")
+    loss = _whole_number_loss(mechanism, unit)
+    return Release(name, loss, unit=unit, view=view, setting="view")
 
 
 def degree_release(name: str, mechanism: Mechanism, *, vertex: int) -> Release:
@@ -64,7 +74,24 @@ def degree_release(name: str, mechanism: Mechanism, *, vertex: int) -> Release:
     """
     unit = AbsoluteDifference()
     view = Degree(vertex)
-    return Release(name, mechanism.loss(unit), unit=unit, view=view, setting="view")
+    loss = _whole_number_loss(mechanism, unit)
+    return Release(name, loss, unit=unit, view=view, setting="view")
+
+
+def _whole_number_loss(mechanism: Mechanism, unit: Metric) -> Loss:
+    """Return the loss between whole numbers, which the lattice drawn on must hold."""
+    loss = mechanism.loss(unit)
+    base = mechanism.base if isinstance(mechanism, ClampedMechanism) else mechanism
+    drawn = getattr(base, "released", base)
+    step = getattr(drawn, "step", None)
+    if step is not None and step > 1:
+        raise AssumptionError(
+            "mechanism must draw on a lattice that holds the whole numbers, got a step "
+            f"of {format_up(step)}: numbers one apart may be rounded a step apart; "
+            "state a Release with the loss of the mechanism's released_loss(1), or use "
+            "less noise."
+        )
+    return loss
 
 
 def blocks_of(domain: Domain) -> Iterator[tuple[str, View]]:

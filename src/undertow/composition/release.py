@@ -12,7 +12,7 @@ from undertow.errors import AssumptionError
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Metric, View
 
-__all__ = ["Claim", "Release", "Setting"]
+__all__ = ["Claim", "Release", "Setting", "require_drawn"]
 
 Setting = Literal["view", "common"]
 """``"view"``: the mechanism is private on the values of its view.
@@ -26,7 +26,8 @@ class Claim:
     Parameters
     ----------
     loss : Pure, Approx, ZCDP or GDP
-        The loss per step of `unit`.
+        The loss per step of `unit`. A plan composes losses about continuous noise and
+        says so; no budget takes them.
     unit : Granularity or Metric
         What one step is.
     setting : {"view", "common"}
@@ -149,3 +150,28 @@ class Release:
     def setting(self) -> Setting:
         """The setting of the first claim."""
         return self.claims[0].setting
+
+
+def require_drawn(name: str, losses: Iterable[Loss]) -> None:
+    """Refuse to charge losses of continuous noise for what a computer draws.
+
+    Parameters
+    ----------
+    name : str
+        What is charged, for the message.
+    losses : iterable of Loss
+        What is claimed of it.
+
+    Raises
+    ------
+    AssumptionError
+        If a loss is about continuous noise.
+    """
+    for loss in losses:
+        if loss.continuous:
+            raise AssumptionError(
+                f"{name} must claim the loss of what is drawn to be charged, got "
+                f"{loss} of continuous noise, which no computer draws; give the "
+                "mechanism that draws (mechanism.released), or for a Gaussian one its "
+                "loss with notion='zcdp'."
+            )

@@ -13,7 +13,13 @@ from undertow.spaces.metric import image_or_values
 from undertow.spaces.sensitivity_check import verify_lipschitz
 from undertow.spaces.view import Chain, Identity, Lipschitz, Select
 
-__all__ = ["assumptions_of", "theorems_of", "verify_constants", "warnings_of"]
+__all__ = [
+    "CONTINUOUS_NOISE",
+    "assumptions_of",
+    "theorems_of",
+    "verify_constants",
+    "warnings_of",
+]
 
 # A declared constant is checked on every pair of domains up to this size; beyond, it is
 # an assumption of the report.
@@ -49,6 +55,12 @@ _GROUP = {
     "zcdp": "paper, Theorem VI.12",
     "gdp": "thesis, Theorem 4.15",
 }
+
+CONTINUOUS_NOISE = (
+    "noise is continuous, which no computer draws; what is drawn has the loss of the "
+    "mechanism's released_loss, in zCDP for Gaussian noise"
+)
+"""What a plan assumes that holds claims about continuous noise."""
 
 CORRELATION_WARNING = (
     "one person's data is split into several protected units; the guarantee presumes "

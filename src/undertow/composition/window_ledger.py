@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Self
 
 from undertow._validate import check_count
+from undertow.composition.release import require_drawn
 from undertow.errors import BudgetExceeded, NotionMismatchError
 from undertow.privacy.exact import Exact
 from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
@@ -117,6 +118,8 @@ class WindowLedger:
         ------
         BudgetExceeded
             If a window would pass the budget; nothing is charged then.
+        AssumptionError
+            If the loss is about continuous noise, which nobody draws.
         """
         charge, windows, after = self._after(loss, view_length)
         if not after.within(self.budget):
@@ -135,6 +138,7 @@ class WindowLedger:
                 f"loss must be {type(self.budget).__name__} like the budget, "
                 f"got {type(loss).__name__}."
             )
+        require_drawn("the release", (loss,))
         length = check_count(view_length, "view_length")
         if length > self.longest_view or length > self._time + 1:
             most = min(self.longest_view, self._time + 1)

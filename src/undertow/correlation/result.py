@@ -148,6 +148,17 @@ class CoveredMechanisms(_Shown):
     step: Fraction | None = None
 
     @property
+    def family(self) -> str:
+        """The family of noise: ``"laplace"``, or ``"any"`` for every mechanism."""
+        return "any" if self.every else "laplace"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the family, the fields and the class in words."""
+        # Not super().to_dict(): zero-argument super and slots do not mix.
+        fields = _Shown.to_dict(self)
+        return {"family": self.family, **fields, "summary": self.summary}
+
+    @property
     def summary(self) -> str:
         """The class in words.
 
@@ -221,6 +232,12 @@ class CoveredMechanisms(_Shown):
             self._require_noise(mechanism)
 
     def _require_level(self, mechanism: Any) -> None:
+        if isinstance(mechanism, Pure) and mechanism.continuous:
+            raise NotApplicable(
+                "mechanism must state the loss of what is drawn for the promise to "
+                f"hold, got {mechanism} of continuous noise; give the Pure loss of its "
+                "released mechanism."
+            )
         level = _pure_level(mechanism, self.sensitivity)
         if level is None or level > exact(self.epsilon):
             got = "no pure loss" if level is None else f"{round_up(level):.6g}"

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from undertow.composition import Release, release_to_document
+from undertow.composition.release import require_drawn
 from undertow.errors import LedgerError
 from undertow.ledger.record import (
     Entry,
@@ -49,6 +50,9 @@ def checked_releases(
             raise TypeError(
                 f"releases must hold Release objects, got {type(release).__name__}."
             )
+        require_drawn(
+            f"release {release.name!r}", (claim.loss for claim in release.claims)
+        )
         if any(bits_of(claim.loss) > _MOST_BITS for claim in release.claims):
             raise ValueError(
                 f"the loss of release {release.name!r} must be a fraction of at most "

@@ -157,9 +157,17 @@ class Book:
             return
         raise MismatchError(
             "the release must mean the same units and times as earlier charges, got "
-            f"another {' and '.join(sorted(other))}; use a ledger of its own, and know "
-            "that the two do not add up."
+            f"another {' and '.join(self._told(name, frame) for name in sorted(other))}"
+            "; state what they state, or use a ledger of its own, whose budget comes "
+            "on top: whoever is in both loses what both allow together."
         )
+
+    def _told(self, name: str, frame: Mapping[str, Any]) -> str:
+        """Return the name of a difference, with both types where it is one of types."""
+        theirs = (self.frame or {}).get(name)
+        if name not in _OF_TYPES or theirs is None or frame.get(name) is None:
+            return name
+        return f"{name} (read as {frame[name]} here and as {theirs} there)"
 
     def _enter_frame(
         self, frame: Mapping[str, Any] | None, releases: Sequence[Release]

@@ -171,6 +171,8 @@ class BudgetLedger(LedgerReader):
             If a budget would be passed; nothing is charged then.
         MismatchError
             If earlier charges state another frame.
+        AssumptionError
+            If a claim is about continuous noise, which nobody draws.
         LedgerError
             If the key was charged for other releases, or the ledger cannot be written.
         """

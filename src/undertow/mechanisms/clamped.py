@@ -47,7 +47,8 @@ class ClampedMechanism(IntervalMechanism):
 
     Notes
     -----
-    Post-processing: `loss` is that of the base, for all real values. The output law has
+    Post-processing: `loss` is that of the base, for all real values; what is worked out
+    from the law of continuous noise is marked as such. The output law has
     an atom at each end. For log-concave noise the likelihood ratio is monotone in the
     output, so the exact pure loss of a pair is attained at one of the two atoms; it is
     finite even for Gaussian noise.
@@ -91,7 +92,8 @@ class ClampedMechanism(IntervalMechanism):
         if isinstance(self.base, LaplaceMechanism | DiscreteLaplaceMechanism):
             return Pure(factor / self.base.scale)
         self._require_sizes()
-        return Pure(factor * _hazard_up(self.base, self.width))
+        rate = _hazard_up(self.base, self.width)
+        return Pure(factor * rate, continuous=self.step is None)
 
     def pair_loss(self, first: Number, second: Number) -> Pure:
         """Return the largest absolute log ratio over outputs, rounded up."""
@@ -103,8 +105,9 @@ class ClampedMechanism(IntervalMechanism):
         logs = self.base.noise_log_cdf(np.array(ends))
         value = Fraction(gap_up(logs[0], logs[1]))
         own = self.base.pair_loss(x, y)
-        limits = own.exact_parameters() if isinstance(own, Pure) else ()
-        return Pure(min(value, *limits) if limits else value)
+        if isinstance(own, Pure) and own.exact_parameters()[0] <= value:
+            return own
+        return Pure(value, continuous=self.step is None)
 
     def released_loss(self, sensitivity: Number) -> Loss:
         """Return what a released value costs, rounding to the lattice included."""

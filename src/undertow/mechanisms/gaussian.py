@@ -50,13 +50,16 @@ class GaussianMechanism(AdditiveMechanism):
     :math:`(\|\cdot\|_2/\sigma)`-Gaussian private on :math:`\mathbb R^k`, exactly;
     Definition 2.11 of Guerra-Balboa (2026). What :meth:`sample` releases is the
     discrete Gaussian :attr:`released`, which is *not* Gaussian DP; its loss is stated
-    by :meth:`released_loss` in zCDP.
+    by :meth:`released_loss` in zCDP. The Gaussian loss and the curve stated here are
+    marked as those of continuous noise, and no budget takes them.
 
     Examples
     --------
     >>> from undertow.spaces.metric import Euclidean
     >>> GaussianMechanism(2, dimension=3).loss(Euclidean())
-    GDP(mu=0.5)
+    GDP(mu=0.5, continuous=True)
+    >>> GaussianMechanism(2, dimension=3).loss(Euclidean(), notion="zcdp")
+    ZCDP(rho=0.125)
     """
 
     measure = "lebesgue"
@@ -112,14 +115,16 @@ class GaussianMechanism(AdditiveMechanism):
         Notes
         -----
         Equation 2.1 of Guerra-Balboa (2026) with :math:`\mu = \Delta/\sigma`, where the
-        distance is Euclidean; delta is rounded up.
+        distance is Euclidean; delta is rounded up. It is the curve of continuous noise;
+        that of what is drawn is ``released.approx_loss``, and may be larger.
         """
         reach = exact(distance, "distance")
         budget = exact(epsilon, "epsilon")
         if reach == math.inf:
             return Approx(budget, 1)
         mu = sqrt_up(Fraction(reach) ** 2 / self.variance)
-        return Approx.capped(budget, gdp_delta(mu, round_down(budget)))
+        point = Approx.capped(budget, gdp_delta(mu, round_down(budget)))
+        return point.of_continuous_noise()
 
     def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log density of one coordinate's noise."""
@@ -224,5 +229,5 @@ class GaussianMechanism(AdditiveMechanism):
 
 def _price(square: Fraction, notion: str) -> GDP | ZCDP:
     if check_choice(notion, "notion", choices=("gdp", "zcdp")) == "gdp":
-        return GDP.from_square(square)
+        return GDP.from_square(square).of_continuous_noise()
     return ZCDP(square / 2)

@@ -74,6 +74,8 @@ class LaplaceMechanism(AdditiveMechanism):
 
         In another norm it is multiplied by the least constant that bounds
         :math:`\ell_1` by that norm; see :func:`~undertow.mechanisms.base.norm_factor`.
+        What is drawn has exactly this loss between values on the lattice of
+        :attr:`released`; between others, :meth:`released_loss`.
         """
         return Pure(norm_factor(metric, p=1, dimension=self.dimension) / self.scale)
 

@@ -53,8 +53,9 @@ class TruncatedMechanism(IntervalMechanism):
     Notes
     -----
     Values must lie in the interval. The loss is pure also for Gaussian noise, and is
-    **not** that of the base. With R the length of the interval and
-    :math:`Z(x)` the probability of landing in it:
+    **not** that of the base; what is worked out from the law of continuous noise is
+    marked as such, and :attr:`released` says what is drawn. With R the length of the
+    interval and :math:`Z(x)` the probability of landing in it:
 
     - The likelihood ratio of two values is monotone in the output, so the loss of a
       pair is attained at an end: :math:`\max_{o}|\ln f(o|x) - \ln f(o|y)|`.
@@ -99,7 +100,8 @@ class TruncatedMechanism(IntervalMechanism):
             rate = laplace_step_rate(self.base, int(self.width / self._step()))
         else:
             rate = self._gaussian_step_rate(float(self.width))
-        return Pure(factor * Fraction(inflate(rate, 4 * MARGIN)))
+        loss = Pure(factor * Fraction(inflate(rate, 4 * MARGIN)))
+        return loss.of_continuous_noise(isinstance(self.base, GaussianMechanism))
 
     def worst_loss(self, distance: Number) -> Pure:
         """Return the exact worst loss of two values at most `distance` apart."""
@@ -117,7 +119,8 @@ class TruncatedMechanism(IntervalMechanism):
         ends = [[float(end - v) for end in (self.low, self.high)] for v in (x, y)]
         logs = self.base.noise_log_density(np.array(ends))
         constants = np.log([[self._mass(x)], [self._mass(y)]])
-        return Pure(gap_up(*(logs - constants)))
+        gap = gap_up(*(logs - constants))
+        return Pure(gap, continuous=self.step is None)
 
     def log_density(self, output: ArrayLike, given: Number) -> Floats:
         """Return the log density, renormalised to the interval."""

@@ -15,7 +15,8 @@ zCDP                              `GDP`, `Pure`    refused
 GDP                               `Pure`           refused
 ================================= ================ ===================================
 
-Conversions apply to one pair of databases, before losses are composed.
+Conversions apply to one pair of databases, before losses are composed. What is about
+continuous noise stays so: the zCDP of what is drawn is stated by its mechanism.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def convert(loss: Loss, to: type[Target], *, delta: Number | None = None) -> Tar
         raise TypeError(f"to must be Pure, Approx, ZCDP or GDP, got {to!r}.")
     result = _convert(loss, to, delta)
     assert isinstance(result, to)
-    return result
+    return result.of_continuous_noise(loss.continuous)
 
 
 def _convert(loss: Loss, to: type[Loss], delta: Number | None) -> Loss:
@@ -158,16 +159,17 @@ def pure_to_gdp(loss: Pure) -> GDP:
     >>> round(pure_to_gdp(Pure(1)).mu, 12)
     1.232035385345
     """
-    epsilon = loss.epsilon
+    epsilon, continuous = loss.epsilon, loss.continuous
     if epsilon in (0.0, math.inf):
-        return GDP(epsilon)
+        return GDP(epsilon, continuous=continuous)
     if epsilon < _SMALL_EPSILON:
-        return GDP(_SLOPE * Fraction(loss.exact_parameters()[0]))
+        steep = _SLOPE * Fraction(loss.exact_parameters()[0])
+        return GDP(steep, continuous=continuous)
     if epsilon < 1.0:
         root = math.sqrt(2.0) * float(erfinv(math.tanh(epsilon / 2.0)))
     else:
         root = -float(ndtri_exp(float(log_expit(-epsilon))))
-    return GDP(Fraction(inflate(2.0 * root, _MARGIN)))
+    return GDP(Fraction(inflate(2.0 * root, _MARGIN)), continuous=continuous)
 
 
 def pure_to_zcdp(loss: Pure) -> ZCDP:
@@ -184,7 +186,8 @@ def pure_to_zcdp(loss: Pure) -> ZCDP:
     ZCDP(rho=0.02)
     """
     (epsilon,) = loss.exact_parameters()
-    return ZCDP(epsilon if epsilon == math.inf else Fraction(epsilon) ** 2 / 2)
+    rho = epsilon if epsilon == math.inf else Fraction(epsilon) ** 2 / 2
+    return ZCDP(rho, continuous=loss.continuous)
 
 
 def gdp_to_zcdp(loss: GDP) -> ZCDP:
@@ -201,7 +204,8 @@ def gdp_to_zcdp(loss: GDP) -> ZCDP:
     ZCDP(rho=2)
     """
     (square,) = loss.exact_parameters()
-    return ZCDP(square if square == math.inf else Fraction(square) / 2)
+    rho = square if square == math.inf else Fraction(square) / 2
+    return ZCDP(rho, continuous=loss.continuous)
 
 
 def gdp_to_approx(
@@ -234,12 +238,14 @@ def gdp_to_approx(
     known_delta, known_epsilon = _one_coordinate(delta, epsilon)
     if known_epsilon is not None:
         bound = gdp_delta(loss.mu, round_down(known_epsilon))
-        return Approx.capped(keep_exact(known_epsilon), Fraction(bound))
+        point = Approx.capped(keep_exact(known_epsilon), Fraction(bound))
+        return point.of_continuous_noise(loss.continuous)
     assert known_delta is not None
-    return _at_delta(
+    point = _at_delta(
         known_delta,
         lambda target, log_target: gdp_epsilon(loss.mu, target, log_delta=log_target),
     )
+    return point.of_continuous_noise(loss.continuous)
 
 
 def _at_delta(

@@ -198,8 +198,12 @@ def group(loss: Loss, factor: Number) -> Loss:
             "factor must be finite, got inf; no chain of neighbours connects the "
             "pair, so no guarantee transfers."
         )
+    return _grouped(loss, Fraction(k)).of_continuous_noise(loss.continuous)
+
+
+def _grouped(loss: Pure | Approx | ZCDP | GDP, k: Fraction) -> Loss:
     if isinstance(loss, Approx):
-        return _group_of_approx(loss, Fraction(k))
+        return _group_of_approx(loss, k)
     if isinstance(loss, Pure):
         return Pure(keep_exact(ext_scale(_epsilon(loss), k)))
     square = keep_exact(ext_scale(loss.exact_parameters()[0], k**2))
@@ -240,7 +244,9 @@ def chain_approx(steps: Sequence[Approx], *, symmetric: bool = False) -> Approx:
     delta = _chain_delta(steps)
     if symmetric:
         delta = max(delta, _chain_delta(steps[::-1]))
-    return Approx.capped(keep_exact(ext_sum(_epsilon(step) for step in steps)), delta)
+    whole = keep_exact(ext_sum(_epsilon(step) for step in steps))
+    continuous = any(step.continuous for step in steps)
+    return Approx.capped(whole, delta).of_continuous_noise(continuous)
 
 
 def _chain_delta(steps: Sequence[Approx]) -> Exact:

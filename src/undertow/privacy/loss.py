@@ -9,7 +9,9 @@ class       parameter                    over several releases
 `GDP`       :math:`\mu`                  adds in squares
 =========== ============================ ================================
 
-A loss keeps its parameter exactly; the float it shows is rounded up.
+A loss keeps its parameter exactly; the float it shows is rounded up. One that is about
+continuous noise says so (:attr:`Loss.continuous`): no computer draws such noise, and
+what is drawn in its place may lose more, so no budget takes it.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ class Loss(ABC):
     """A privacy loss in one currency; immutable, hashable, exact.
 
     Losses of one notion compare with :meth:`within`; ``a + b`` is their sequential
-    composition. Different notions never mix: convert first.
+    composition. Different notions never mix: convert first. A sum is about continuous
+    noise if a term of it is; losses are compared by their parameters alone.
     """
 
-    __slots__ = ()
+    __slots__ = ("_continuous",)
     notion: ClassVar[str]
+    names: ClassVar[tuple[str, ...]]
+    _continuous: bool
 
     @classmethod
     @abstractmethod
@@ -47,10 +52,34 @@ class Loss(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return the notion and its parameters as floats rounded up."""
+        """Return the notion and its parameters, by `names`, as floats rounded up.
+
+        With ``continuous`` where the loss is about continuous noise.
+        """
 
     @abstractmethod
     def _from_parameters(self, parameters: tuple[Exact, ...]) -> Self: ...
+
+    @property
+    def continuous(self) -> bool:
+        """Whether it is about continuous noise, which no computer draws."""
+        return self._continuous
+
+    def of_continuous_noise(self, continuous: bool = True) -> Self:
+        """Return the same loss as one about continuous noise, if `continuous`.
+
+        Nothing takes the mark away again: a loss that has it keeps it.
+
+        Examples
+        --------
+        >>> GDP(1).of_continuous_noise() + GDP(1)
+        GDP(mu=1.41421356238, continuous=True)
+        """
+        if self._continuous or not continuous:
+            return self
+        marked = self._from_parameters(self.exact_parameters())
+        object.__setattr__(marked, "_continuous", True)
+        return marked
 
     @property
     def is_infinite(self) -> bool:
@@ -75,7 +104,8 @@ class Loss(ABC):
             return NotImplemented
         self._same_notion(other)
         pairs = zip(self.exact_parameters(), other.exact_parameters(), strict=True)
-        return self._from_parameters(tuple(ext_sum(pair) for pair in pairs))
+        whole = self._from_parameters(tuple(ext_sum(pair) for pair in pairs))
+        return whole.of_continuous_noise(self._continuous or other._continuous)
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -86,8 +116,19 @@ class Loss(ABC):
     def __hash__(self) -> int:
         return hash((self.notion, self.exact_parameters()))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.exact_parameters(), self._continuous)
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable.")
+
+    def _record(self, **parameters: float) -> dict[str, Any]:
+        mark = {"continuous": True} if self._continuous else {}
+        return {"notion": self.notion, **parameters, **mark}
+
+    def _shown(self, parameters: str) -> str:
+        mark = ", continuous=True" if self._continuous else ""
+        return f"{type(self).__name__}({parameters}{mark})"
 
     def __str__(self) -> str:
         return repr(self)
@@ -100,6 +141,8 @@ class Pure(Loss):
     ----------
     epsilon : int, float, str, Decimal or Fraction
         In :math:`[0, \infty]`.
+    continuous : bool
+        Whether it is about continuous noise.
 
     Examples
     --------
@@ -109,9 +152,11 @@ class Pure(Loss):
 
     __slots__ = ("_epsilon",)
     notion = "pure"
+    names = ("epsilon",)
     _epsilon: Exact
 
-    def __init__(self, epsilon: Number) -> None:
+    def __init__(self, epsilon: Number, *, continuous: bool = False) -> None:
+        object.__setattr__(self, "_continuous", bool(continuous))
         object.__setattr__(self, "_epsilon", exact(epsilon, "epsilon"))
 
     @classmethod
@@ -133,13 +178,10 @@ class Pure(Loss):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters as floats rounded up."""
-        return {"notion": self.notion, "epsilon": self.epsilon}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._epsilon,)
+        return self._record(epsilon=self.epsilon)
 
     def __repr__(self) -> str:
-        return f"Pure(epsilon={format_up(self._epsilon)})"
+        return self._shown(f"epsilon={format_up(self._epsilon)}")
 
 
 class Approx(Loss):
@@ -151,6 +193,8 @@ class Approx(Loss):
         In :math:`[0, \infty]`.
     delta : int, float, str, Decimal or Fraction
         In :math:`[0, 1]`; 1 promises nothing.
+    continuous : bool
+        Whether it is about continuous noise.
 
     Examples
     --------
@@ -160,10 +204,14 @@ class Approx(Loss):
 
     __slots__ = ("_delta", "_epsilon")
     notion = "approx"
+    names = ("epsilon", "delta")
     _epsilon: Exact
     _delta: Exact
 
-    def __init__(self, epsilon: Number, delta: Number) -> None:
+    def __init__(
+        self, epsilon: Number, delta: Number, *, continuous: bool = False
+    ) -> None:
+        object.__setattr__(self, "_continuous", bool(continuous))
         object.__setattr__(self, "_epsilon", exact(epsilon, "epsilon"))
         object.__setattr__(self, "_delta", exact(delta, "delta", at_most=1))
 
@@ -206,14 +254,11 @@ class Approx(Loss):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters as floats rounded up."""
-        return {"notion": self.notion, "epsilon": self.epsilon, "delta": self.delta}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self.exact_parameters()
+        return self._record(epsilon=self.epsilon, delta=self.delta)
 
     def __repr__(self) -> str:
         epsilon, delta = format_up(self._epsilon), format_up(self._delta)
-        return f"Approx(epsilon={epsilon}, delta={delta})"
+        return self._shown(f"epsilon={epsilon}, delta={delta}")
 
 
 class ZCDP(Loss):
@@ -223,13 +268,17 @@ class ZCDP(Loss):
     ----------
     rho : int, float, str, Decimal or Fraction
         In :math:`[0, \infty]`; the square of the root metric.
+    continuous : bool
+        Whether it is about continuous noise.
     """
 
     __slots__ = ("_rho",)
     notion = "zcdp"
+    names = ("rho",)
     _rho: Exact
 
-    def __init__(self, rho: Number) -> None:
+    def __init__(self, rho: Number, *, continuous: bool = False) -> None:
+        object.__setattr__(self, "_continuous", bool(continuous))
         object.__setattr__(self, "_rho", exact(rho, "rho"))
 
     @classmethod
@@ -251,13 +300,10 @@ class ZCDP(Loss):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters as floats rounded up."""
-        return {"notion": self.notion, "rho": self.rho}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._rho,)
+        return self._record(rho=self.rho)
 
     def __repr__(self) -> str:
-        return f"ZCDP(rho={format_up(self._rho)})"
+        return self._shown(f"rho={format_up(self._rho)}")
 
 
 class GDP(Loss):
@@ -269,6 +315,8 @@ class GDP(Loss):
     ----------
     mu : int, float, str, Decimal or Fraction
         In :math:`[0, \infty]`.
+    continuous : bool
+        Whether it is about continuous noise.
 
     Examples
     --------
@@ -278,9 +326,11 @@ class GDP(Loss):
 
     __slots__ = ("_square",)
     notion = "gdp"
+    names = ("mu",)
     _square: Exact
 
-    def __init__(self, mu: Number) -> None:
+    def __init__(self, mu: Number, *, continuous: bool = False) -> None:
+        object.__setattr__(self, "_continuous", bool(continuous))
         root = exact(mu, "mu")
         object.__setattr__(self, "_square", root if root == math.inf else root**2)
 
@@ -310,10 +360,7 @@ class GDP(Loss):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the notion and its parameters as floats rounded up."""
-        return {"notion": self.notion, "mu": self.mu}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_square, (self._square,)
+        return self._record(mu=self.mu)
 
     def exact_root(self) -> Fraction | None:
         """Return mu itself where it is a fraction, else None."""
@@ -325,4 +372,11 @@ class GDP(Loss):
 
     def __repr__(self) -> str:
         root = self.exact_root()
-        return f"GDP(mu={format_up(self.mu if root is None else root)})"
+        return self._shown(f"mu={format_up(self.mu if root is None else root)}")
+
+
+def _restored(
+    kind: type[Loss], parameters: tuple[Exact, ...], continuous: bool
+) -> Loss:
+    """Return a copied or stored loss; what is exact is kept so."""
+    return kind.zero()._from_parameters(parameters).of_continuous_noise(continuous)

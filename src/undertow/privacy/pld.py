@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
 
@@ -70,6 +70,8 @@ class PrivacyLossDistribution:
         Relative excess of epsilon that the grid may cause; sets its step.
     step : float, optional
         The grid step, if not to be chosen from `tolerance`.
+    continuous : bool
+        Whether :meth:`loss` is about continuous noise, which no budget takes.
 
     Notes
     -----
@@ -101,6 +103,7 @@ class PrivacyLossDistribution:
     parts: tuple[tuple[Part, int], ...] = ()
     tolerance: float = 1e-3
     step: float | None = None
+    continuous: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 1e-6 <= self.tolerance <= 1:
@@ -221,15 +224,17 @@ class PrivacyLossDistribution:
             If the notion has no dominating pair, as zero-concentrated DP.
         """
         if isinstance(loss, Pure):
-            return cls.from_pure(*loss.exact_parameters())
-        if isinstance(loss, Approx):
-            return cls.from_approx(*loss.exact_parameters())
-        if isinstance(loss, GDP):
-            return cls.from_gaussian(loss.mu)
-        raise AssumptionError(
-            f"loss must be pure, approx or gdp, got {loss.notion}, which has no "
-            "dominating pair; give the mechanism itself, e.g. from_gaussian."
-        )
+            found = cls.from_pure(*loss.exact_parameters())
+        elif isinstance(loss, Approx):
+            found = cls.from_approx(*loss.exact_parameters())
+        elif isinstance(loss, GDP):
+            found = cls.from_gaussian(loss.mu)
+        else:
+            raise AssumptionError(
+                f"loss must be pure, approx or gdp, got {loss.notion}, which has no "
+                "dominating pair; give the mechanism itself, e.g. from_gaussian."
+            )
+        return replace(found, continuous=loss.continuous)
 
     @property
     def count(self) -> int:
@@ -243,7 +248,9 @@ class PrivacyLossDistribution:
 
     def compose(self, *others: PrivacyLossDistribution) -> Self:
         """Return the PLD of this and the others together. O(parts)."""
-        return replace(self, parts=_merged((self, *others)))
+        parts = _merged((self, *others))
+        continuous = self.continuous or any(other.continuous for other in others)
+        return replace(self, parts=parts, continuous=continuous)
 
     def self_compose(self, n: int) -> Self:
         """Return the PLD of `n` runs. O(parts)."""
@@ -279,7 +286,8 @@ class PrivacyLossDistribution:
 
     def loss(self, delta: Number) -> Approx:
         r"""Return the :math:`(\varepsilon, \delta)` loss at the given delta."""
-        return Approx(keep_exact(self.epsilon(delta)), delta)
+        epsilon = keep_exact(self.epsilon(delta))
+        return Approx(epsilon, delta, continuous=self.continuous)
 
     def _directions(self) -> Iterator[Composition]:
         yield gather(self.parts, reverse=False)
@@ -322,7 +330,13 @@ def compose_distributions(
     >>> round(compose_distributions(parts).epsilon(1e-5), 2)
     1.74
     """
-    return PrivacyLossDistribution(_merged(parts), tolerance=tolerance, step=step)
+    several = tuple(parts)
+    return PrivacyLossDistribution(
+        _merged(several),
+        tolerance=tolerance,
+        step=step,
+        continuous=any(part.continuous for part in several),
+    )
 
 
 def _merged(

@@ -72,12 +72,11 @@ def shown_loss(loss: Loss) -> str:
     >>> shown_loss(Approx("1/3", "1e-6"))
     'ε = 0.333334, δ = 0.000001'
     """
-    names = [name for name in loss.to_dict() if name != "notion"]
     # The exact parameter of GDP is the square of mu; its float is already rounded up.
     values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
     return ", ".join(
         f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
-        for name, value in zip(names, values, strict=True)
+        for name, value in zip(loss.names, values, strict=True)
     )
 
 

@@ -298,7 +298,11 @@ def _way_out(plan: ReleasePlan, ledger: BudgetLedger) -> str:
     """Say what to do about a ledger of another domain."""
     ours, found = plan.domain, ledger.domain
     if not (isinstance(ours, Stream) and isinstance(found, Stream)):
-        return "rows and units do not add up, so use a ledger of its own"
+        return (
+            "a unit may have any number of rows, so that losses of rows and of units "
+            "have no sum in one ledger; use a ledger of its own, whose budget comes on "
+            "top for whoever is in both"
+        )
     if ours.users != found.users:
         return "state the same source.users, or use a ledger of its own"
     if found.times == 1:

@@ -10,7 +10,7 @@ numbers by at most :math:`\Delta`, and so the least of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from undertow.composition import Release
 from undertow.errors import AssumptionError
 from undertow.mechanisms import NoiseSource
 from undertow.privacy.conversion import zcdp_to_approx
-from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.release.allotment import calibrate_rho, round_down_long
 from undertow.release.budget import Need, Share, calibrate_noise
 from undertow.release.job import Aggregates, Job, Measure, Slice
@@ -181,7 +181,9 @@ def split_promise(
     total, rest = promise.total, 1 - part
     if not isinstance(total, Approx):
         level = Fraction(total.exact_parameters()[0])  # of mu, its square
-        made = {Pure: Pure, ZCDP: ZCDP, GDP: GDP.from_square}[type(total)]
+        builds: dict[type[Loss], Callable[[Fraction], Loss]]
+        builds = {Pure: Pure, ZCDP: ZCDP, GDP: GDP.from_square}
+        made = builds[type(total)]
         counts, others = (made(level * some) for some in (part, rest))
         return (
             promise.spending(counts, law=promise.law),

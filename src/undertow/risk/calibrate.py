@@ -21,7 +21,7 @@ from undertow.errors import InfeasibleTarget
 from undertow.privacy.result import Alternative, Calibration, _Shown
 from undertow.risk.calibrate_search import Solved, solve
 from undertow.risk.exact import Risk
-from undertow.risk.families.base import Family
+from undertow.risk.families.base import CoveredFamily, Family
 from undertow.risk.threat import Threat
 from undertow.risk.utility import Utility, utility_at
 
@@ -67,6 +67,8 @@ class RiskCalibration(Calibration):
         What the parameter is worth; where nothing binds, in the limit.
     warnings : tuple of str
         What should be known with it.
+    covers : CoveredFamily, optional
+        The mechanisms that the risk is about, their noise by name.
     """
 
     family: str = ""
@@ -76,6 +78,7 @@ class RiskCalibration(Calibration):
     structure: Mapping[str, int] | None = None
     utility: Utility | None = None
     warnings: tuple[str, ...] = ()
+    covers: CoveredFamily | None = None
 
     @property
     def shown(self) -> str:
@@ -251,6 +254,7 @@ def calibrate(
             family, value, structure=structure, users=users, confidence=confidence
         ),
         warnings=tuple(_warnings(family, solved)),
+        covers=family.covers,
     )
 
 

@@ -18,6 +18,7 @@ from undertow.errors import IncompatiblePartitionError
 from undertow.spaces.attack import concrete, random_neighbours
 from undertow.spaces.base import Database, Domain, Granularity, View
 from undertow.spaces.certificate_table import COMPATIBILITY, POSITIONS, TableRow
+from undertow.spaces.connected import has_neighbours
 from undertow.spaces.domain import Table
 from undertow.spaces.granularity import Group, LTrajectory, Relation, Trajectory
 from undertow.spaces.granularity.generic import Catalogued
@@ -103,6 +104,8 @@ def certificate_for(
     ------
     IncompatiblePartitionError
         If the table has no entry: check an enumerated instance instead.
+    VacuousGranularityError
+        If no two of several databases are neighbours, so that no loss is promised.
 
     Notes
     -----
@@ -119,6 +122,7 @@ def certificate_for(
     ('refuse', 'top-2 sum')
     """
     granularity.require_domain(domain)
+    has_neighbours(domain, granularity, name="granularity")
     if isinstance(granularity, Trajectory):
         return _trajectory(granularity, partition, domain)
     if isinstance(granularity, Group):

@@ -12,7 +12,7 @@ from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.domain_finite import in_words
 from undertow.spaces.neighbour_graph import neighbour_matrix
 
-__all__ = ["Components", "DomainCheck", "check_domain"]
+__all__ = ["Components", "DomainCheck", "check_domain", "has_neighbours"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,36 @@ def check_domain(
         invariants=granularity.invariants(domain),
         enumerated=proved is None,
         warnings=_warnings(granularity, found),
+    )
+
+
+def has_neighbours(domain: Domain, granularity: Granularity, *, name: str) -> bool:
+    """Return False on a domain of one database, and True where a change is possible.
+
+    Parameters
+    ----------
+    domain, granularity : Domain, Granularity
+        Nothing is listed: where no proof tells, a change is taken for possible.
+    name : str
+        What the caller calls the granularity, for the message.
+
+    Raises
+    ------
+    VacuousGranularityError
+        If the domain has several databases, and it is proved that none are neighbours.
+    """
+    proved = (
+        granularity.components(domain) if isinstance(granularity, _Certified) else None
+    )
+    if proved is None or proved.has_edges:
+        return True
+    if domain.count() == 1:
+        return False
+    raise VacuousGranularityError(
+        f"{name} must have neighbours in the domain, got {granularity.name}, which has "
+        "none here and would be satisfied by publishing the data; choose a granularity "
+        "that allows a change.",
+        source="paper, Example III.4",
     )
 
 

@@ -111,7 +111,9 @@ def neighbour_matrix(
     rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
     n = len(listed)
     ones = np.ones(len(rows), dtype=np.int8)
-    return csr_array((ones, (rows, columns)), shape=(n, n))
+    graph = csr_array((ones, (rows, columns)), shape=(n, n))
+    graph.data.fill(1)  # a pair that is listed several times has been added up
+    return graph
 
 
 def _related(

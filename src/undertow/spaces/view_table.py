@@ -99,8 +99,8 @@ class Select(View):
         unknown = self.cells - _table(self, domain).cell_set
         if unknown:
             raise ValueError(
-                f"cells must be cells of the table, got {named(unknown)}; the table "
-                "has others."
+                f"cells must be cells of the table, got {named(unknown)}; "
+                f"{_way_to_cells(unknown, _table(self, domain))}."
             )
 
     def fills_image(self, domain: Domain) -> bool:
@@ -286,6 +286,22 @@ class Nearest(View):
             for x, y in zip(point, self.target, strict=True)
         ]
         return sum(gap**2 for gap in gaps), point
+
+
+def _way_to_cells(unknown: frozenset[Hashable], table: Table) -> str:
+    """Say what a view of cells can name on a table, and what shows anything else."""
+    columns = unknown & set(table.attribute_names)
+    if columns:
+        return (
+            f"{named(columns)} is a column and no cell, and Project (kind attributes "
+            "in a plan file) shows columns"
+        )
+    if table.cells:
+        return f"the table has the cells {named(table.cell_set)}"
+    return (
+        "the table has no cells: name them in Table(cells=...), or see its columns by "
+        "Project (kind attributes in a plan file)"
+    )
 
 
 def _table(view: View, domain: Domain) -> Table:

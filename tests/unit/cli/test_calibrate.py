@@ -21,6 +21,7 @@ KEYS = {
     "sensitivity",
     "theorem",
     "tight",
+    "covers",
 }
 ACTIVITY = "[[0.882,0.118],[0.305,0.695]]"
 FLATMATES = "[[0.45,0.05],[0.05,0.45]]"
@@ -61,6 +62,28 @@ def test_the_record_has_its_fixed_keys(words):
     assert found["noise_scale"] >= found["sensitivity"] / found["dp_epsilon"]
     for other in found["alternatives"]:
         assert set(other) == {"method", "dp_epsilon", "reason"}
+    assert found["covers"]["epsilon"] == found["dp_epsilon"]
+    assert found["covers"]["noise_scale"] == found["noise_scale"]
+
+
+@pytest.mark.parametrize(
+    ("words", "family", "step"),
+    [
+        (("blocks", "--group", 5), "any", None),
+        (("gaussian", "--correlation", 0.5, "--group", 2), "laplace", None),
+        (("markov", "--transition", ACTIVITY, "--query", "count"), "laplace", 1),
+    ],
+)
+def test_a_calibration_names_the_noise_that_it_is_about(words, family, step):
+    several = ("--clip", "[0, 100]") if words[0] == "gaussian" else ()
+    method = ("--method", "count", "--length", 5) if words[0] == "markov" else ()
+    asked = (*words, *several, *method, "--target", 1)
+    covers = record(*asked)["covers"]
+    assert covers["family"] == family
+    assert covers["every"] == (family == "any")
+    assert covers["step"] == step
+    shown = " ".join(invoke("calibrate", *asked).stdout.split())
+    assert f"holds for: {covers['summary']}" in shown
 
 
 def test_a_wearable_keeps_its_promise_with_noise_of_scale_four():

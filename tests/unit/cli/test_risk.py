@@ -20,7 +20,7 @@ from undertow.risk.families import FAMILIES
 
 HERE = os.environ.get("UNDERTOW_DATA")
 ADVANTAGE_KEYS = {"advantage", "rero", "baseline", "exact", "method", "bounds", "tv"}
-CALIBRATION_KEYS = {"epsilon", "achieved", "method", "alternatives"}
+CALIBRATION_KEYS = {"epsilon", "achieved", "method", "alternatives", "covers"}
 P3 = "[[0.6,0.3,0.1],[0.2,0.5,0.3],[0.1,0.2,0.7]]"
 LOCAL = ("grr", "sue", "oue", "ss", "blh", "olh", "she", "the")
 # What each family needs besides its parameter.
@@ -80,6 +80,11 @@ def test_every_family_calibrates_and_keeps_its_promise(name):
     found = record("calibrate", *words, "--advantage", 0.1)
     assert set(found) >= CALIBRATION_KEYS
     assert 0.05 < found["achieved"] <= 0.1
+    covers = found["covers"]
+    kind = next((k for k in ("laplace", "gaussian") if name.startswith(k)), None)
+    assert (covers["family"], covers["noise"]) == (found["mechanism"], kind)
+    shown = " ".join(text("calibrate", *words, "--advantage", 0.1).split())
+    assert f"holds for: {covers['summary']}" in shown
     if name.startswith("gaussian"):
         assert found["epsilon"] is None
         level = ("--sigma", repr(found["sigma"]))

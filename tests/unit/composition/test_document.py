@@ -6,15 +6,18 @@ import contextlib
 import datetime
 import math
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import undertow as ut
 from support.documents import VALID, districts, valid
-from undertow.composition import plan_from_document
+from undertow.composition import plan_from_document, plan_schema, plan_to_document
 from undertow.composition.document_schema import DOMAINS, VIEWS, described, fits
 from undertow.errors import PlanError
+from undertow.privacy import GDP
+from undertow.privacy.result import shown_loss
 
 
 @pytest.mark.parametrize("name", VALID)
@@ -248,3 +251,33 @@ def test_junk_is_never_a_plan(junk):
 def test_every_field_can_be_described_and_refuses_null(schema):
     assert described(schema)
     assert not fits(None, schema)
+
+
+def test_a_loss_of_continuous_noise_is_read_written_and_shown_as_one():
+    document = {
+        "domain": {"kind": "table", "cells": ["N", "S"]},
+        "releases": [
+            {
+                "name": "r",
+                "loss": {"mu": "1/2", "continuous": True},
+                "unit": "absolute",
+                "view": {"kind": "cell", "cell": "N", "statistic": "count"},
+                "setting": "view",
+            }
+        ],
+    }
+    jsonschema.Draft202012Validator(plan_schema()).validate(document)
+    plan = plan_from_document(document)
+    (loss,) = [claim.loss for claim in plan.releases[0].claims]
+    assert loss.continuous
+    assert loss == GDP("0.5")
+    assert repr(loss) == "GDP(mu=0.5, continuous=True)"
+    assert loss.to_dict() == {"notion": "gdp", "mu": 0.5, "continuous": True}
+    assert shown_loss(loss) == shown_loss(GDP("0.5"))
+    again = plan_from_document(plan_to_document(plan))
+    assert again.releases[0].loss.continuous
+    document["releases"][0]["loss"]["continuous"] = "yes"
+    with pytest.raises(PlanError, match=r"continuous .* must be true or false"):
+        plan_from_document(document)
+    document["releases"][0]["loss"]["continuous"] = False
+    assert not plan_from_document(document).releases[0].loss.continuous

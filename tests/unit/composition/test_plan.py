@@ -12,6 +12,7 @@ from undertow.errors import (
     PlanError,
     VacuousGranularityError,
 )
+from undertow.spaces.granularity import Local
 
 CITY = ut.Table(("N", "S", "E", "W"), cell="district")
 BUDGETS = {"N": "0.5", "S": "1.0", "E": "0.3", "W": "0.8"}
@@ -189,3 +190,60 @@ def test_table_reports_every_granularity_in_order():
     reports = city().table(targets)
     assert [r.granularity for r in reports] == ["bounded", "unbounded", "edit"]
     assert [r.loss for r in reports] == [ut.Pure("1.8"), ut.Pure(1), ut.Pure("1.8")]
+
+
+@pytest.mark.parametrize("setting", ["view", "common"])
+@pytest.mark.parametrize(
+    ("domain", "view"),
+    [
+        (ut.Table(("a", "b"), values_per_cell=2, max_size=2), ut.Select("a")),
+        (ut.Table(("a", "b"), values_per_cell=2, size=1), ut.Select("a")),
+        (ut.Rows(3, values=(0, 1)), ut.Ids([0])),
+        (ut.Rows(3, values=(0, 1)), ut.Ids([0, 1])),
+        (ut.Rows(3, values=(0, 1)), ut.Identity()),
+        (ut.Stream(2, 2, values=(0, 1)), ut.At(0)),
+        (ut.Stream(1, 2, values=(0, 1)), ut.At(0)),
+        (ut.Graph(3), ut.Degree(0)),
+        (ut.Graph(3), ut.IncidentEdges(0)),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda unit: unit, lambda unit: ut.Group(unit, 2)])
+def test_a_local_claim_is_accepted_or_refused_whatever_the_target(
+    domain, view, setting, wrap
+):
+    plan = ut.Plan(
+        domain,
+        [ut.Release("r", ut.Pure(1), unit=wrap(Local()), view=view, setting=setting)],
+    )
+    units = (ut.Bounded(), ut.Edit(), ut.BoundedById(), ut.User(), ut.Event())
+    refused, accepted = 0, 0
+    for base in (*units, ut.Unbounded(), ut.Edge(), ut.Node(), ut.FreeLunch()):
+        for target in (base, ut.Group(base, 2)):
+            try:
+                target.require_domain(domain)
+                plan.loss(target)
+            except MismatchError as fault:
+                refused += "data of one person" in str(fault)
+            except VacuousGranularityError:
+                continue
+            else:
+                accepted += 1
+    assert refused + accepted > 1
+    assert 0 in (refused, accepted)
+
+
+@pytest.mark.parametrize(
+    ("domain", "cell", "told"),
+    [
+        (ut.Table(("N", "S")), "W", "has the cells N, S"),
+        (ut.Table(attributes=("age", "zip")), "age", "age is a column and no cell"),
+        (ut.Table(attributes=("age", "zip")), "W", r"has no cells: .* Project"),
+        (ut.Table(), "W", "has no cells"),
+    ],
+)
+def test_a_view_of_cells_that_are_none_says_what_the_table_has(domain, cell, told):
+    release = ut.Release(
+        "r", ut.Pure(1), unit=ut.Bounded(), view=ut.Select(cell), setting="common"
+    )
+    with pytest.raises(ValueError, match=told):
+        ut.Plan(domain, [release])

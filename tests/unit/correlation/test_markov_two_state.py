@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from undertow.correlation.markov import two_state
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.closed import closed_value, projective_leakage
 from undertow.correlation.markov.ratio import projective_diameter
@@ -15,7 +16,8 @@ from undertow.correlation.markov.two_state import (
     two_state_budget,
     two_state_leakage,
 )
-from undertow.correlation.markov.two_state_windows import repeated_windows
+from undertow.correlation.markov.two_state_bracket import evaluate
+from undertow.correlation.markov.two_state_windows import LONGEST, repeated_windows
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 
@@ -211,6 +213,30 @@ def test_the_inverse_returns_a_level_within_the_target(target):
     value = two_state_leakage(ACTIVITY, level).value
     assert value <= target
     assert value == pytest.approx(target, rel=1e-9)
+
+
+@pytest.mark.parametrize("target", [0.3, 1.0, 30.0, 100.0])
+@pytest.mark.parametrize("faint", [1e-2, 1e-3, 1e-6, 1e-9, 1e-15])
+def test_the_inverse_follows_few_records_however_slowly_a_chain_mixes(
+    faint, target, monkeypatch
+):
+    followed = []
+
+    def counting(chain, epsilon):
+        bracket = evaluate(chain, epsilon)
+        followed.append(bracket.steps)
+        return bracket
+
+    monkeypatch.setattr(two_state, "evaluate", counting)
+    chain = MarkovChain([[faint, 1 - faint], [1 - faint, faint]])
+    level = two_state_budget(chain.transition, target)
+    assert sum(followed) <= 9 * LONGEST
+    if faint == 1e-15 and target == 1.0:  # nothing but the closed form reaches it
+        assert sum(followed) <= LONGEST
+    monkeypatch.undo()
+    assert two_state_leakage(chain.transition, level).value <= target
+    more = level * (1 + 1e-11)
+    assert two_state_leakage(chain.transition, more).value > target
 
 
 def test_the_inverse_of_a_chain_that_determines_itself_is_a_share():

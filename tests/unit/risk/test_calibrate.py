@@ -541,3 +541,20 @@ def test_the_lattice_that_is_released_adds_no_more_than_is_said():
     tail = sum(2 * (q ** (half + k)) for k in range(apart % 2)) / 2
     gain = 1 - 2 * q ** (half + apart % 2) / (1 + q) - tail * (1 - q) / (1 + q)
     assert gain / 2 <= 0.2 + 2.0**-24
+
+
+@pytest.mark.parametrize(
+    ("family", "noise", "step"),
+    [
+        (laplace(range(5)), "laplace", None),
+        (laplace(range(5), step=1), "laplace", 1),
+        (gaussian(range(5)), "gaussian", None),
+        (grr(5), None, None),
+    ],
+)
+def test_a_calibration_names_the_noise_that_it_is_about(family, noise, step):
+    record = calibrate(family, Threat(Prior.uniform(5)), advantage=0.1).to_dict()
+    assert record["covers"]["family"] == record["family"] == family.name
+    assert (record["covers"]["noise"], record["covers"]["step"]) == (noise, step)
+    if step is not None:
+        assert "multiples of 1" in record["covers"]["summary"]

@@ -1,11 +1,17 @@
 """The compatibility table against enumeration, and attacks on certificates."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from undertow.errors import IncompatiblePartitionError, MismatchError
+from undertow.errors import (
+    IncompatiblePartitionError,
+    MismatchError,
+    UndertowError,
+    VacuousGranularityError,
+)
 from undertow.spaces.canonical import neighbour_pairs
 from undertow.spaces.certificate import (
     COMPATIBILITY,
@@ -304,7 +310,8 @@ def test_an_attack_topples_a_false_certificate(
 
 def test_an_attack_on_a_granularity_without_neighbours_finds_nothing():
     fixed = Table(("a", "b"), values_per_cell=1, size=2)
-    claim = certificate_for(Unbounded(), value, domain=fixed)
+    proved = certificate_for(Bounded(), value, domain=fixed)
+    claim = replace(proved, granularity=Unbounded())
     assert falsify_certificate(claim, trials=3, rng=np.random.default_rng(0)) is None
 
 
@@ -361,3 +368,63 @@ def _events(matrix):
         for time, value in enumerate(row)
         if value is not None
     )
+
+
+FEW = [
+    Table(("a", "b"), values_per_cell=2, size=2),
+    Table(("a", "b"), values_per_cell=1, size=0),
+    Table(("a", "b"), values_per_cell=1, max_size=1),
+    Table(("a",), values_per_cell=1, size=2),
+    Table(("a", "b"), values_per_cell=1, multi=True, size=2),
+    Table(attributes={"x": (0, 1), "y": (0, 1)}, size=2),
+    Rows(2, values=(0, 1)),
+    Rows(2, values=(0,)),
+    Rows(3, values=(0, 1), free_ids=True),
+    Stream(2, 2, values=("p", "q")),
+    Stream(2, 2, values=("p",), regular=True),
+    Stream(2, 2, values=("p", "q"), regular=True),
+    Graph(2),
+    Graph(3, max_degree=0),
+]
+UNITS = [
+    Attribute(),
+    Bounded(),
+    BoundedById(),
+    Edge(),
+    Edit(),
+    Event(),
+    Event(add_remove=True),
+    FreeLunch(),
+    Group(Unbounded(), 2),
+    Local(),
+    LTrajectory(2),
+    Node(),
+    Trajectory(),
+    Unbounded(),
+    User(),
+    User(add_remove=True),
+    WEvent(2),
+]
+CUTS = [value, time, user, place, pair, vertex, column, Partition.by_id()]
+
+
+@pytest.mark.parametrize("domain", FEW, ids=repr)
+@pytest.mark.parametrize("granularity", UNITS, ids=lambda unit: unit.name)
+def test_no_certificate_is_about_neighbours_that_do_not_exist(granularity, domain):
+    try:
+        granularity.require_domain(domain)
+    except MismatchError:
+        return
+    pairs = list(neighbour_pairs(domain, granularity))
+    for cut in CUTS:
+        try:
+            certificate = certificate_for(granularity, cut, domain=domain)
+        except VacuousGranularityError:
+            assert not pairs
+            assert domain.count() > 1
+            continue
+        except UndertowError:
+            continue  # a rule that does not cut this domain
+        assert pairs or domain.count() == 1
+        touched = most_touched(cut, granularity, domain=domain).blocks
+        assert touched <= certificate.touched

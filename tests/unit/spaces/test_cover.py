@@ -183,3 +183,13 @@ def test_feedback_sets_are_the_smallest_that_break_all_cycles(arcs):
 def test_large_entanglements_are_left_open():
     assert least_feedback({v: {(v + 1) % 21} for v in range(21)}) is None
     assert least_feedback({v: {v + 1} for v in range(50)}) == 0
+
+
+@pytest.mark.parametrize("number", [127, 128, 256, 300])
+def test_covers_of_many_parallel_or_crowded_edges_are_exact(number):
+    crowded = [(i, 1000 + j) for i in range(3) for j in range(number)]
+    for edges, size in (([(0, 1)] * number, 1), (crowded, 3), (crowded * 2, 3)):
+        for exact_edges in (0, 60):
+            bounds = vertex_cover(edges, exact_edges=exact_edges)
+            assert bounds.low <= size <= bounds.high
+        assert vertex_cover(edges) == CoverBounds(size, size)

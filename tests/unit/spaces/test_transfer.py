@@ -297,3 +297,20 @@ def test_groups_over_a_single_record_value_reach_as_far_as_inspection_says(have,
     want = Group(Unbounded(), size)
     farthest = max(have.distance(*pair, table) for pair in neighbour_pairs(table, want))
     assert transfer_factor(have, want, table).factor == farthest == min(size, 3)
+
+
+@pytest.mark.parametrize("times", [1, 127, 128, 256, 512])
+def test_a_neighbour_that_is_listed_many_times_is_a_neighbour(times):
+    class Listed(Relation):
+        def neighbours(self, database, domain):
+            return (
+                x for x in super().neighbours(database, domain) for _ in range(times)
+            )
+
+    line = FiniteDomain(range(5))
+    want = Listed("two apart", lambda x, y: abs(x - y) == 2)
+    have = Relation("one apart", lambda x, y: abs(x - y) == 1)
+    matrix = neighbour_matrix(line, want).toarray()
+    assert (matrix == [[abs(x - y) == 2 for y in range(5)] for x in range(5)]).all()
+    assert transfer_factor(have, want, domain=line).factor == 2
+    assert transfer_factor(want, Listed("self", want.relation), domain=line).factor == 1

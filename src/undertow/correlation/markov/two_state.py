@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from undertow.correlation.markov.closed import require_dp
 from undertow.correlation.markov.two_state_bracket import (
     TwoStateChain,
     Worst,
+    caps,
     evaluate,
 )
 from undertow.correlation.method import Method, check_level
@@ -46,6 +47,7 @@ _THEOREM = "exact conversion for two-state chains"
 _AGREE = 1e-10
 # Levels tried together when the conversion is inverted, and the final width.
 _TRIED = 16
+_HALVED = 64
 _WIDTH = 1e-13
 _SMALLEST = 1e-300
 
@@ -156,7 +158,7 @@ class TwoStateMethod(Method):
         return _chain_leakage(chain_arrays(model), check_level(epsilon))
 
     def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return its inverse, by trying sixteen levels at a time."""
+        """Return its inverse, by trying several levels at a time."""
         require_dp(query, self.name)
         if model.states == 2:
             require_start(model, self.name)
@@ -198,34 +200,70 @@ def _chain_leakage(chain: TwoStateChain, epsilon: float) -> Leakage:
 
 
 def _chain_budget(chain: TwoStateChain, target: float) -> float:
-    def within(levels: list[float]) -> list[bool]:
-        found = evaluate(chain, np.array(levels))
-        return [high <= target for high in found.high.tolist()]
+    closed = False
 
-    if within([target])[0]:
-        return target
-    low, high = _halve(within, target)
-    while high - low > _WIDTH * high:
-        grid = np.linspace(low, high, _TRIED + 2)[1:-1].tolist()
-        passed = sum(within(grid))  # true, then false
-        grid = [low, *grid, high]
-        low, high = grid[passed], grid[passed + 1]
-    while not within([low])[0]:  # alone, a level may round differently
-        low = nudge_down(low, 8)
-    return low
+    def leaks(levels: list[float]) -> list[float]:
+        nonlocal closed
+        array = np.array(levels)
+        if closed:
+            limits: list[float] = caps(chain, array).tolist()
+            return limits
+        bracket = evaluate(chain, array)
+        least = int(array.argmin())
+        # Where records that are followed do not show the least level to be within the
+        # target, and the closed form does, they show none above it either.
+        closed = bool(bracket.followed[least] > target >= bracket.high[least])
+        ends: list[float] = bracket.high.tolist()
+        return ends
+
+    low, high = _halve(leaks, target)
+    while high.level - low.level > _WIDTH * high.level:
+        tried = _near_crossing(low, high, target)
+        for point in map(_Point, tried, leaks(tried)):
+            if point.leak > target:
+                high = point
+                break
+            low = point
+    level = low.level
+    while not leaks([level])[0] <= target:  # alone, a level may round differently
+        level = nudge_down(level, 8)
+    return level
+
+
+class _Point(NamedTuple):
+    level: float
+    leak: float
+
+
+def _near_crossing(low: _Point, high: _Point, target: float) -> list[float]:
+    """Return levels between two, most of them near where the line crosses the target.
+
+    The leakage is smooth almost everywhere, so that the crossing of the line is wrong
+    by about the square of the distance, and each round doubles the digits.
+    """
+    width = high.level - low.level
+    share = 0.5
+    if high.leak < math.inf:
+        share = (target - low.leak) / (high.leak - low.leak)
+    guess = low.level + share * width
+    offsets = [width * 8.0**-k for k in range(1, _TRIED // 2)]
+    near = {guess, *(guess + x for x in offsets), *(guess - x for x in offsets)}
+    middle = low.level + width / 2
+    return sorted(x for x in {middle, *near} if low.level < x < high.level) or [middle]
 
 
 def _halve(
-    within: Callable[[list[float]], list[bool]], target: float
-) -> tuple[float, float]:
+    leaks: Callable[[list[float]], list[float]], target: float
+) -> tuple[_Point, _Point]:
     """Return neighbouring powers of a half of the target, the lower one within it."""
-    high = target
-    while high > _SMALLEST:
-        levels = [high * 2.0**-k for k in range(1, _TRIED + 1)]
-        for level, ok in zip(levels, within(levels), strict=True):
-            if ok:
-                return level, high
-            high = level
+    high, levels = _Point(target, math.inf), [target]
+    while high.level > _SMALLEST:
+        levels += [high.level * 2.0**-k for k in range(1, _HALVED + 1)]
+        for point in map(_Point, levels, leaks(levels)):
+            if point.leak <= target:  # the target itself where nothing depends
+                return point, point if point.level == target else high
+            high = point
+        levels = []
     raise InfeasibleTarget(
         f"target must be above what the two-state conversion can reach, got {target}; "
         "use method 'general' with a length.",

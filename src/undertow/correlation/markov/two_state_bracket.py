@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,12 +118,15 @@ class Evaluation:
         Records followed.
     worst : Worst or None
         None where no record has two possible secrets.
+    followed : ndarray of shape (E,)
+        The upper end by following records alone, before closed forms cap it.
     """
 
     low: Array
     high: Array
     steps: int
     worst: Worst | None
+    followed: Array = field(default_factory=lambda: np.array([]))
 
 
 def evaluate(chain: TwoStateChain, epsilon: Array) -> Evaluation:
@@ -136,7 +139,7 @@ def evaluate(chain: TwoStateChain, epsilon: Array) -> Evaluation:
         mixes too long to follow.
     """
     if not epsilon.any():
-        return Evaluation(epsilon, epsilon, 0, None)
+        return Evaluation(epsilon, epsilon, 0, None, epsilon)
     if not chain.is_repeated:
         return _capped(chain, epsilon, _listed(chain, epsilon))
     size, P, w = chain.length, chain.kernels, chain.initial
@@ -293,14 +296,21 @@ def _require_mixing(chain: TwoStateChain) -> None:
 
 def _capped(chain: TwoStateChain, epsilon: Array, found: Evaluation) -> Evaluation:
     """Raise the upper end by its margin; the closed form and n epsilon cap it."""
-    diameter, size = chain.diameter, chain.length
     margin = 1e-12 + 1e-14 * found.steps
-    raised = [
-        min(
-            inflate(high, margin),
-            closed_value(level, diameter) if diameter < math.inf else math.inf,
-            math.inf if size is None else general_leakage(level, size).value,
-        )
-        for high, level in zip(found.high.tolist(), epsilon.tolist(), strict=True)
-    ]
-    return Evaluation(found.low, np.array(raised), found.steps, found.worst)
+    followed = np.array([inflate(high, margin) for high in found.high.tolist()])
+    capped = np.minimum(followed, caps(chain, epsilon))
+    return replace(found, high=capped, followed=followed)
+
+
+def caps(chain: TwoStateChain, epsilon: Array) -> Array:
+    """Return what the closed form and n epsilon allow, without following records."""
+    diameter, size = chain.diameter, chain.length
+    return np.array(
+        [
+            min(
+                closed_value(level, diameter) if diameter < math.inf else math.inf,
+                math.inf if size is None else general_leakage(level, size).value,
+            )
+            for level in epsilon.tolist()
+        ]
+    )

@@ -1,6 +1,6 @@
 """Families of mechanisms that differ in one parameter, and their risk curves."""
 
-from undertow.risk.families.base import Curve, Family
+from undertow.risk.families.base import CoveredFamily, Curve, Family
 from undertow.risk.families.local import grr, she
 from undertow.risk.families.registry import FAMILIES, family, subset
 from undertow.risk.families.scalar import (
@@ -15,6 +15,7 @@ from undertow.risk.families.unary import blh, oue, sue, the
 
 __all__ = [
     "FAMILIES",
+    "CoveredFamily",
     "Curve",
     "Family",
     "blh",

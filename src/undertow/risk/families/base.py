@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.privacy.loss import Loss
+from undertow.privacy.result import _Shown
 from undertow.risk.exact import Risk, advantage
 from undertow.risk.threat import Threat
 
@@ -28,6 +30,7 @@ __all__ = [
     "LARGEST_LEVEL",
     "LEAST_LEVEL",
     "MARGIN",
+    "CoveredFamily",
     "Curve",
     "Family",
     "Structure",
@@ -100,6 +103,29 @@ class Curve:
         return np.asarray(np.minimum(np.where(found > 0, up, 0.0), 1.0))
 
 
+@dataclass(frozen=True, slots=True)
+class CoveredFamily(_Shown):
+    """The mechanisms that a calibrated risk is about; it says nothing of others.
+
+    Parameters
+    ----------
+    family : str
+        The name of the family.
+    summary : str
+        Its mechanisms in words.
+    noise : {"laplace", "gaussian"}, optional
+        The noise that is added; None where a protocol or a table is the mechanism.
+    step : Fraction, optional
+        The coarsest lattice of the noise that is covered; None for continuous noise, or
+        that on the fine lattice of its mechanism.
+    """
+
+    family: str
+    summary: str
+    noise: str | None = None
+    step: Fraction | None = None
+
+
 class Family(ABC):
     r"""Mechanisms that differ in one parameter.
 
@@ -140,6 +166,11 @@ class Family(ABC):
     def called(self) -> str:
         """The name in a sentence: protocols in capitals, as "the" is also a word."""
         return self.name.upper() if len(self.name) <= 3 else self.name
+
+    @property
+    def covers(self) -> CoveredFamily:
+        """What a risk of the family is about."""
+        return CoveredFamily(self.name, f"{self.called} at the {self.parameter} stated")
 
     @abstractmethod
     def mechanism(self, parameter: float, *, structure: int | None = None) -> Any:

@@ -29,6 +29,7 @@ from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.risk.channel import Channel
 from undertow.risk.families.base import (
     CELLS,
+    CoveredFamily,
     Curve,
     Family,
     Structure,
@@ -129,6 +130,16 @@ class AdditiveFamily(Family):
         self._gaps, self._counts = np.unique(gaps[gaps > 0], return_counts=True)
         self._reach = reach / self.sensitivity
 
+    @property
+    def covers(self) -> CoveredFamily:
+        """The noise that the risk is about, and the lattices it may be drawn on."""
+        kind = self.kind.capitalize()
+        where = f"continuous, or drawn by {kind}Mechanism on its fine lattice"
+        if self.step is not None:
+            where = f"on multiples of {float(self.step):g}, or finer by powers of two"
+        words = f"{kind} noise of the size stated or more on the answer, {where}"
+        return CoveredFamily(self.name, words, self.kind, self.step)
+
     def noise(self, parameter: float) -> float:
         """Return the scale or standard deviation at a parameter, rounded up."""
         value = check_positive(parameter, self.parameter)
@@ -159,8 +170,8 @@ class AdditiveFamily(Family):
         if self._laplace:
             return Pure(ratio)
         if self.rises:
-            return Approx(value, self.delta)
-        return GDP.from_square(ratio**2)
+            return Approx(value, self.delta, continuous=True)
+        return GDP.from_square(ratio**2).of_continuous_noise()
 
     def level(self, parameter: float) -> float:
         """Return the sensitivity over the noise, rounded up."""

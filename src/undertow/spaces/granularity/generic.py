@@ -162,8 +162,9 @@ class Local(FreeLunch):
         )
         if not alone:
             raise MismatchError(
-                "domain must hold the data of one person for local, got a "
-                f"{domain.kind} of several; use free-lunch for the whole data."
+                "domain must hold the data of one person for local, got the data of "
+                f"several (kind {domain.kind}); use free-lunch where they may change "
+                "together, or a view that shows one person."
             )
 
 

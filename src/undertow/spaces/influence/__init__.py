@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from undertow.errors import VacuousGranularityError
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
+from undertow.spaces.connected import has_neighbours
 from undertow.spaces.domain import Graph, Rows, Stream, Table
 from undertow.spaces.granularity import FreeLunch, Group, Trajectory
 from undertow.spaces.influence.finite import finite_family
@@ -29,7 +27,7 @@ def family_for(
     """Return the change classes of `target` on `domain`; see ``change_family``."""
     target.require_domain(domain)
     target = _plain_target(target, domain)
-    if not _has_neighbours(domain, target):
+    if not has_neighbours(domain, target, name="target"):
         return listed([Row(Change("none", "no change: there is one database"), {})])
     family = _structural(domain, target, columns)
     several = isinstance(target, FreeLunch | Group)
@@ -69,19 +67,3 @@ def _structural(
     if isinstance(domain, Graph):
         return graph_family(domain, target, columns=columns)
     return None
-
-
-def _has_neighbours(domain: Domain, target: Granularity) -> bool:
-    """Return False on a domain of one database; raise if several have no neighbour."""
-    known: Any = getattr(target, "components", None)
-    found = None if known is None else known(domain)
-    if found is None or found.has_edges:
-        return True
-    if domain.count() == 1:
-        return False
-    raise VacuousGranularityError(
-        f"target must have neighbours in the domain, got {target.name}, which has none "
-        "here and would be satisfied by publishing the data; choose a granularity "
-        "that allows a change.",
-        source="paper, Example III.4",
-    )

@@ -43,7 +43,9 @@ from undertow.spaces.metric import (
     Pullback,
     Quotient,
     Scaled,
+    Values,
     ZeroMetric,
+    image_or_values,
 )
 from undertow.spaces.view import (
     At,
@@ -152,7 +154,8 @@ def reduce_column(column: Column, domain: Domain) -> Reduced:
     Raises
     ------
     MismatchError, ValueError
-        If the view does not fit the domain.
+        If the view does not fit the domain, or the unit is `Local` and what the claim
+        is about holds the data of several.
     """
     column.view.require_domain(domain)
     start = Reduced(column.view, column.unit, column.setting)
@@ -167,6 +170,8 @@ def _reduce_unit(column: Reduced, domain: Domain) -> Reduced:
         return column
     if isinstance(unit, ZeroMetric):
         return _then(replace(column, unit=FreeLunch()), ("cap", 0), faithful=True)
+    if isinstance(unit, Local):
+        _require_one_person(column, domain)
     if isinstance(unit, DiscreteMetric | Local | FreeLunch):
         return replace(column, unit=FreeLunch())
     if isinstance(unit, Trajectory):
@@ -182,6 +187,14 @@ def _reduce_unit(column: Reduced, domain: Domain) -> Reduced:
         inner = replace(column, unit=unit.base, view=unit.view, setting="common")
         return _reduce_unit(inner, domain)
     return column
+
+
+def _require_one_person(column: Reduced, domain: Domain) -> None:
+    """Require that a local claim is about one person's data, whatever the target."""
+    common = column.setting == "common"
+    where = domain if common else image_or_values(column.view, domain)
+    if not isinstance(where, Values):
+        Local().require_domain(where)
 
 
 def _reduce_group(column: Reduced, unit: Group, domain: Domain) -> Reduced:
