@@ -219,7 +219,7 @@ def longer_note(
     Examples
     --------
     >>> print(longer_note(Claim.pure(3), (900, 100), (1000, 1000), 0.99))
-    ten times as many trials would certify about 2.108 by the same event, if its rates \
+    ten times as many trials would certify about 2.112 by the same event, if its rates \
 stay as they are: claims below that could be refuted
     """
     first, second = ((10 * k, 10 * n) for k, n in zip(hits, trials, strict=True))
