@@ -35,6 +35,9 @@ class Clockwork(CommandSubject):
         self.each, self.left, self.now, self.sizes = each, stops_after, 0.0, []
         monkeypatch.setattr("time.monotonic", lambda: self.now)
 
+    def _seed(self, rng):
+        return super()._seed(rng) if self.seeded else len(self.sizes)
+
     def _communicate(self, text, *, seed):
         runs = len(text) // 2
         self.sizes.append(runs)
@@ -91,7 +94,7 @@ def test_a_time_limit_keeps_the_runs_that_were_made_before_it(monkeypatch):
     found = audit_pair_until_refuted(subject, Claim.pure(3), trials=100_000, seed=1)
     assert found.verdict == "not refuted"
     assert 768 <= found.trials <= 3000
-    assert found.certified > 1
+    assert found.certified > 0.8
     assert "passed the time limit" in found.notes[-1]
     stopped = Clockwork(monkeypatch, 0, stops_after=400)
     with pytest.raises(OutOfTimeError):
