@@ -225,6 +225,11 @@ stay as they are: claims below that could be refuted
     first, second = ((10 * k, 10 * n) for k, n in zip(hits, trials, strict=True))
     value = certify(tested, (first[0], second[0]), (first[1], second[1]), confidence)[0]
     about = "" if seconds is None else f", in about {10 * seconds:g} s,"
+    if value <= 0:
+        return (
+            f"ten times as many trials{about} would certify nothing by the same event, "
+            "if its rates stay as they are: look at other inputs, or for other events"
+        )
     return (
         f"ten times as many trials{about} would certify about {value:.4g} by the same "
         "event, if its rates stay as they are: claims below that could be refuted"

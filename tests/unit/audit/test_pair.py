@@ -436,6 +436,12 @@ def test_a_claim_that_is_not_refuted_is_told_what_longer_would_do(audit, claim):
     assert not any("ten times" in note for note in refuted.notes)
 
 
+def test_where_nothing_tells_the_inputs_apart_more_trials_are_no_help():
+    subject = vectorised(lambda values, rng: rng.normal(size=len(values)), [0, 1])
+    notes = audit_pair(subject, Claim.pure(1), trials=8000).notes
+    assert any("would certify nothing by the same event" in note for note in notes)
+
+
 def test_an_event_of_last_digits_can_be_checked_by_hand():
     def hasty(values, rng):
         return np.asarray(values) + rng.laplace(scale=9, size=len(values)).round(2)
