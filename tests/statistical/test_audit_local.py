@@ -83,6 +83,22 @@ def test_sequential_audits_of_correct_mechanisms_err_no_more_often_than_stated()
     assert wrong <= binom.isf(1e-4, runs, 0.1)
 
 
+def test_audits_in_stages_err_no_more_often_than_stated():
+    """False-alarm rate 1e-4: 80 audits in three stages, 90 % confidence."""
+    runs = 80
+    wrong = sum(
+        audit_until_refuted(
+            PROTOCOLS[seed % len(PROTOCOLS)],
+            Claim.pure(1),
+            trials=20_000,
+            seed=seed,
+            confidence=0.9,
+        ).violated
+        for seed in range(runs)
+    )
+    assert wrong <= binom.isf(1e-4, runs, 0.1)
+
+
 @pytest.mark.slow
 def test_a_thousand_audits_refute_at_most_two_percent():
     """False-alarm rate 0.2 %: 1000 audits at 99 % confidence, at most 20 err."""

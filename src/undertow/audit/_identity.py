@@ -35,7 +35,7 @@ def subject_identity(subject: Any) -> str:
         str(getattr(subject, "name", type(subject).__name__)),
         str(getattr(subject, "version", "")),
         [_told(value) for value in getattr(subject, "inputs", ())],
-        list(getattr(subject, "command", ())),
+        [*getattr(subject, "command", ()), getattr(subject, "batch", None)],
         code_words(getattr(subject, "function", None)),
     ]
     return json.dumps(parts)

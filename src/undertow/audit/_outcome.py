@@ -103,6 +103,22 @@ class Raised:
         return self.kind, self.mark
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimedRun:
+    """What a run ended in, and how long it took.
+
+    Parameters
+    ----------
+    output : object
+        As `outcome` returns it.
+    nanoseconds : int
+        Its running time.
+    """
+
+    output: Any
+    nanoseconds: int
+
+
 class Row(tuple[Any, ...]):
     """A vector of numbers: their values by which it is compared, and their type.
 
@@ -193,7 +209,7 @@ def outcome(item: Any) -> Any:
     >>> outcome(("a", 1)), outcome(np.float64(0.5)), outcome([1, "a"])
     (('a', 1), 0.5, list(1, 'a'))
     """
-    if type(item) in _PLAIN or isinstance(item, Raised | Told):
+    if type(item) in _PLAIN or isinstance(item, Raised | Told | TimedRun):
         return item
     if isinstance(item, np.generic) and item.dtype.kind in "biufSUc":
         item = item.item()

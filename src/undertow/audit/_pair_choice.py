@@ -22,12 +22,14 @@ from undertow.audit._pair_contest import Contestant, Measure, Outputs, Tier
 from undertow.audit._pair_draw import draw_outputs, is_divisible
 from undertow.audit._pair_scores import (
     ScoreChoice,
+    asked_scores,
     columns_left_out,
     finer_scores,
     pair_scores,
 )
 from undertow.audit._pair_table import Numbers, OnRows, kind_views
 from undertow.audit._pair_training import Kept, Runs, Training
+from undertow.audit._timing import timed_looks, untimed
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, Score, ScoreEvent, View
 from undertow.audit.learned import learned_scores
@@ -134,7 +136,7 @@ class Search:
             notes.append(_PAIRS_LEFT.format(tried, every))
         if len(telling) < len(self.pairs):
             notes.append(_TELLING.format(_FINER))
-        first, second = (runs[given] for given in telling[0])
+        first, second = (untimed(runs[given]) for given in telling[0])
         return (*notes, *columns_left_out(first, second))
 
     def _contestants(
@@ -161,11 +163,20 @@ class Search:
         self, key: Pair, proposal: Outputs, tier: Tier
     ) -> tuple[tuple[Score, ...], tuple[View | None, ...]]:
         """Return the scores and views of a tier; None stands for the outputs."""
+        if "time" in self._asked:
+            one, two = map(untimed, proposal)
+            looks = self._looks_at_outputs(key, (one, two), tier)
+            return timed_looks(*looks, times=tier == "usual")
+        return self._looks_at_outputs(key, proposal, tier)
+
+    def _looks_at_outputs(
+        self, key: Pair, proposal: Outputs, tier: Tier
+    ) -> tuple[tuple[Score, ...], tuple[View | None, ...]]:
         if tier == "learned":
             return _learned(*proposal, seed=self.root), (None,)
         if tier in ("whole", "digits"):
             return finer_scores(*proposal, digits=tier == "digits"), ()
-        others = [one for one in self._asked if one != "learned"]
+        others = [one for one in self._asked if one not in ("learned", "time")]
         scores = pair_scores(self.subject, key, proposal, choice=others, seed=self.root)
         exact = hasattr(self.subject, "outcomes") and not _is_whole(self.subject)
         return scores, (None, *kind_views(*proposal, exact=exact))
@@ -173,11 +184,7 @@ class Search:
     @property
     def _asked(self) -> list[Any]:
         """What to look at besides the outputs, one by one."""
-        if self.score is None:
-            return []
-        if callable(self.score) or isinstance(self.score, str):
-            return [self.score]
-        return list(self.score)
+        return asked_scores(self.score)
 
     @property
     def _measure(self) -> Measure:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from undertow.audit._freshness import Freshness, order_entropy
 from undertow.audit._pair_draw import Drawer, Part, decoded, encoded, generator, joined
+from undertow.audit._timing import untimed
 from undertow.audit.events import LabelEvent, ScoreEvent
 from undertow.audit.runner import Step
 from undertow.audit.subjects import Subject
@@ -84,6 +85,7 @@ class EventTest:
     ) -> None:
         self.subject, self.pair, self.notes = subject, pair, notes
         self.event, self.sizes = event, sizes
+        earlier = (untimed(earlier[0]), untimed(earlier[1]))
         self.earlier = tuple(part[:BATCH] for part in earlier)
         self.still = stands_still(*earlier)
         self._drawer = Drawer(subject)
@@ -138,12 +140,13 @@ class EventTest:
         if not parts:
             return 0
         outputs = joined(parts, name=self.subject.name)
-        if repeats(self.earlier[side], outputs):
+        plain = untimed(outputs)
+        if repeats(self.earlier[side], plain):
             raise AuditError(
                 f"{self.subject.name} must draw anew in every batch, got the same "
                 "outputs in the same order; do not seed it with a constant."
             )
-        self.fresh.check(self.pair[side], outputs)
+        self.fresh.check(self.pair[side], plain)
         return int(self.event.holds(outputs).sum())
 
 

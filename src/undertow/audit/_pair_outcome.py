@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from undertow.audit._identity import subject_identity
@@ -25,10 +26,16 @@ __all__ = [
     "TRAINING",
     "certify_counts",
     "job_fingerprint",
+    "longer_note",
     "pair_result",
     "pair_trials_needed",
     "runs_needed",
 ]
+
+Certify = Callable[
+    [Claim, tuple[int, int], tuple[int, int], float], tuple[float, float]
+]
+"""From a tested claim, hits, trials and a confidence to limits, and that of epsilon."""
 
 FEWEST = 8
 """Runs of each input that a choice needs."""
@@ -194,6 +201,38 @@ def pair_result(
         seed=seed,
         estimate=estimate,
         notes=_notes(test, hits),
+        times=bool(getattr(test.subject, "times", False)),
+    )
+
+
+def longer_note(
+    tested: Claim,
+    hits: tuple[int, int],
+    trials: tuple[int, int],
+    confidence: float,
+    *,
+    certify: Certify = certify_counts,
+    seconds: float | None = None,
+) -> str:
+    """Return which claims ten times as many runs could refute, in a sentence.
+
+    Examples
+    --------
+    >>> print(longer_note(Claim.pure(3), (900, 100), (1000, 1000), 0.99))
+    ten times as many trials would certify about 2.112 by the same event, if its rates \
+stay as they are: claims below that could be refuted
+    """
+    first, second = ((10 * k, 10 * n) for k, n in zip(hits, trials, strict=True))
+    value = certify(tested, (first[0], second[0]), (first[1], second[1]), confidence)[0]
+    about = "" if seconds is None else f", in about {10 * seconds:g} s,"
+    if value <= 0:
+        return (
+            f"ten times as many trials{about} would certify nothing by the same event, "
+            "if its rates stay as they are: look at other inputs, or for other events"
+        )
+    return (
+        f"ten times as many trials{about} would certify about {value:.4g} by the same "
+        "event, if its rates stay as they are: claims below that could be refuted"
     )
 
 

@@ -17,7 +17,13 @@ from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import Subject
 from undertow.errors import AuditError
 
-__all__ = ["ScoreChoice", "columns_left_out", "finer_scores", "pair_scores"]
+__all__ = [
+    "ScoreChoice",
+    "asked_scores",
+    "columns_left_out",
+    "finer_scores",
+    "pair_scores",
+]
 
 ScoreFunction = Callable[[Any], Any]
 ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
@@ -70,10 +76,7 @@ def pair_scores(
     what they tell together, and their digits, are `finer_scores`.
     """
     found = [*_usual(*outputs), *_likelihood(subject, pair)]
-    if choice is None:
-        return tuple(found)
-    asked = [choice] if callable(choice) or isinstance(choice, str) else choice
-    for one in asked:
+    for one in asked_scores(choice):
         if one == "learned":
             found += learned_scores(outputs[0], outputs[1], seed=seed)
         elif one == "bits":
@@ -82,10 +85,25 @@ def pair_scores(
             found.append(_named(one))
         elif one != "values":
             raise ValueError(
-                "score must be 'learned', 'bits', 'values' or functions, got "
+                "score must be 'learned', 'bits', 'values', 'time' or functions, got "
                 f"{choice!r}."
             )
     return tuple(found)
+
+
+def asked_scores(choice: ScoreChoice) -> list[str | ScoreFunction]:
+    """Return what a user has asked for, one by one.
+
+    Examples
+    --------
+    >>> asked_scores(None), asked_scores("bits"), asked_scores(("bits", "time"))
+    ([], ['bits'], ['bits', 'time'])
+    """
+    if choice is None:
+        return []
+    if callable(choice) or isinstance(choice, str):
+        return [choice]
+    return list(choice)
 
 
 def finer_scores(first: Any, second: Any, *, digits: bool) -> tuple[Score, ...]:

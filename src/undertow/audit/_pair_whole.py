@@ -325,7 +325,7 @@ class _Reach:
 
 
 class _Residue:
-    """What is left of numbers modulo a power of ten; can be pickled."""
+    """How far numbers are from a multiple of a power of ten; can be pickled."""
 
     def __init__(self, digits: int) -> None:
         self.digits = digits
@@ -343,11 +343,11 @@ def digit_scores(
 ) -> list[Score]:
     """Return scores of the last bits and digits of numbers, where they differ.
 
-    For each column the exponent of the lowest set bit, and what is left modulo 1, 0.1,
-    0.01 and so on, also for all columns together; and whether Laplace noise as in a
-    textbook reaches a number from the answer that the outputs suggest. Up to three of
-    all these. A noise that is added to a float, or rounded before it is added, leaves
-    the answer there.
+    For each column the exponent of the lowest set bit, and how far it is from the
+    nearest multiple of 1, 0.1, 0.01 and so on, as a share of that step to six decimals,
+    also for all columns together; and whether Laplace noise as in a textbook reaches a
+    number from the answer that the outputs suggest. Up to three of all these. A noise
+    that is added to a float, or rounded before it is added, leaves the answer there.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def digit_scores(
     >>> table = Numbers((), np.dtype(float))
     >>> scores = digit_scores(table, noise + 0.123, noise + 0.456)
     >>> scores[0].words
-    'output modulo 0.01'
+    '(output less the nearest multiple of 0.01) / 0.01'
     """
     parts = [table.rows(part) for part in (first, second)]
     rows, many = min(map(len, parts)), parts[0].shape[1]
@@ -413,6 +413,6 @@ def _digit_score(
 
 
 def _residue_words(digits: int) -> str:
-    if digits == 0:
-        return "{} modulo 1"
-    return f"{{}} modulo {10.0**-digits:.{digits}f}"
+    step = f"{10.0**-digits:.{digits}f}"
+    less = f"({{}} less the nearest multiple of {step})"
+    return less if digits == 0 else f"{less} / {step}"

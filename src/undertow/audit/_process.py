@@ -12,16 +12,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from typing import IO, Any
+from typing import IO
 
-import numpy as np
-from numpy.typing import NDArray
-
-from undertow.audit._pair_draw import joined
 from undertow.errors import AuditError
 
-__all__ = ["MOST", "OutOfTimeError", "Paced", "exchange"]
+__all__ = ["MOST", "OutOfTimeError", "Pace", "exchange"]
 
 MOST = 1 << 28
 """Most bytes that are read from a program in one batch."""
@@ -86,77 +81,39 @@ def exchange(
 
 
 class OutOfTimeError(AuditError):
-    """A part of a batch was ended by the time limit; the runs before it count."""
+    """A program was ended by the time limit; the runs before that count."""
 
 
-class Paced:
-    """A subject that is run once per batch, in parts that adapt to its pace.
+class Pace:
+    """How many runs a program is given at once, by how long it took before.
 
     Parameters
     ----------
-    subject : Subject
-        With a `time_limit` that ends a batch, such as a command.
+    time_limit : float
+        Seconds after which the program is ended.
+    most : int
+        Most runs at once.
 
-    Raises
-    ------
-    OutOfTimeError
-        From `sample`: if a part passes the time limit all the same.
-
-    Notes
-    -----
-    How runs fall into parts depends on the clock, so that a program which draws from a
-    seed of its batch is not repeated: leave such a program as it is.
+    Examples
+    --------
+    >>> pace = Pace(60.0, 10_000)
+    >>> sizes = [pace.size]
+    >>> for _ in range(3):
+    ...     pace.took(pace.size, 0.03 + 0.01 * pace.size)
+    ...     sizes.append(pace.size)
+    >>> sizes
+    [1, 8, 64, 191]
     """
 
-    seeded = False
+    def __init__(self, time_limit: float, most: int) -> None:
+        self.size, self.most = 1, most
+        self._goal = min(_PART, _SHARE * time_limit)
 
-    def __init__(self, subject: Any) -> None:
-        self.subject = subject
-        self._pace = 1
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "subject":  # while a copy is being made
-            raise AttributeError(name)
-        found = getattr(self.subject, name)
-        if name != "outcomes":
-            return found
-
-        def outcomes(value: int, size: int, *, rng: np.random.Generator) -> Any:
-            return self._in_parts(found, value, size, rng)
-
-        return outcomes
-
-    def sample(
-        self, value: int, size: int, *, rng: np.random.Generator
-    ) -> NDArray[Any]:
-        """Draw so many outputs, part by part."""
-        return self._in_parts(self.subject.sample, value, size, rng)
-
-    def _in_parts(
-        self,
-        draw: Callable[..., NDArray[Any]],
-        value: int,
-        size: int,
-        rng: np.random.Generator,
-    ) -> NDArray[Any]:
-        if size == 0:
-            return draw(value, 0, rng=rng)
-        limit = float(self.subject.time_limit)
-        goal, parts, left = min(_PART, _SHARE * limit), [], size
-        while left:
-            now, start = min(left, self._pace), time.monotonic()
-            try:
-                parts.append(draw(value, now, rng=rng))
-            except AuditError as fault:
-                if time.monotonic() - start < limit:
-                    raise
-                raise OutOfTimeError(*fault.args) from fault
-            each = (time.monotonic() - start) / now
-            fits = int(goal / max(each, 1e-9))
-            if now == self._pace or fits < now:
-                self._pace = max(1, min(fits, _GROWTH * now))
-            left -= now
-        return joined(parts, name=str(self.subject.name))
+    def took(self, runs: int, seconds: float) -> None:
+        """Adapt to the seconds that so many runs took."""
+        fits = int(self._goal * runs / max(seconds, 1e-9))
+        if runs == self.size or fits < runs:
+            self.size = max(1, min(fits, _GROWTH * runs, self.most))
 
 
 class _Drain(threading.Thread):

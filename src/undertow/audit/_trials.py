@@ -16,7 +16,7 @@ from undertow.audit._reading import CELLS, Reader, reader_of
 from undertow.audit.outputs import require_exact, require_unmasked
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.runner import Counts
-from undertow.audit.subjects import ProtocolSubject
+from undertow.audit.subjects import ProtocolSubject, require_pace
 from undertow.errors import MismatchError
 from undertow.mechanisms.local import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
@@ -24,6 +24,9 @@ from undertow.mechanisms.noise.simulated import SimulatedSource
 __all__ = ["FixedTrials", "Source", "UniformTrials", "ValueTrials"]
 
 Ints = NDArray[np.int64]
+
+# Most trials of a chunk.
+_LARGEST = 1 << 16
 
 
 class Source:
@@ -84,6 +87,7 @@ class Source:
     def check_fresh(self, trials: int) -> None:
         """Refuse a subject that repeats a batch; recorded runs are dealt once."""
         if self.grouped and not isinstance(self.subject, RecordedSubject):
+            require_pace(self.subject, min(trials, _LARGEST) // self.categories)
             probe(self._checked, 0, trials=trials, name=self.name)
 
     def check_copies(self, *, workers: int, checkpoint: Any) -> None:

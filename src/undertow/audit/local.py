@@ -8,9 +8,12 @@ out. A twentieth of the trials chooses, the others certify; only counts are kept
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
+import numpy as np
+
+from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._choice import candidates, choose, pilot_size, total_trials
 from undertow.audit._chunks import Campaign, Counts
@@ -21,7 +24,7 @@ from undertow.audit._trials import Source, UniformTrials
 from undertow.audit.baseline import ldp_auditor
 from undertow.audit.certify import trials_needed
 from undertow.audit.claim import Claim
-from undertow.audit.recorded import in_random_order
+from undertow.audit.recorded import RecordedSubject, in_random_order
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Progress
 from undertow.audit.sequential import SequentialTest
@@ -34,6 +37,11 @@ _CHUNK = 1 << 16
 _CELLS_HELD = 1 << 23
 # Numbers in a table of posteriors.
 _TABLE_HELD = 1 << 20
+# Stages before the last one: trials of the first choice, tests for each of them,
+# growth, which part of all trials they may take, their share of the error, and looks.
+_FIRST, _TESTS, _GROWTH, _PART, _ERROR, _EARLY_LOOKS = 128, 2, 4, 10, 0.25, 8
+# Reports of a subject by which dependence shows.
+_GUARDED = 5_000
 
 
 def audit_local(
@@ -177,13 +185,17 @@ def audit_until_refuted(
     subject, claim, seed, reader
         As in :func:`audit_local`.
     trials : int
-        The most reports to draw.
+        The most reports to draw. The first choice is made on 128 of them and tested on
+        twice as many, then on four times as many as long as that takes at most a tenth
+        of all; the last on a twentieth of those left, and it is tested on the rest.
     confidence : float, optional
         Probability that a true claim is never refuted, however often one looks.
     progress : callable, optional
-        Called after each look with the looks so far, those in all, and the counts.
+        Called after each look with the looks of a stage so far, the most there can be
+        in it, and its counts.
     chunk : int, optional
-        Trials between two looks; by default a hundredth of all.
+        Trials between two looks; by default a hundredth of all, and at most an eighth
+        of those of an earlier stage.
 
     Returns
     -------
@@ -193,15 +205,17 @@ def audit_until_refuted(
 
     Notes
     -----
-    Method and event are chosen on a pilot; then Theorem 4 of the page *Audit
-    certificates* replaces the fixed limits.
+    Method and event are chosen on pilots, each with those before it; then Theorem 4 of
+    the page *Audit certificates* replaces the fixed limits, at error levels of the
+    stages that sum to that of the audit. Before the claim about a subject is refuted
+    5,000 reports have been drawn, so that runs which depend on each other show.
 
     Examples
     --------
     >>> from undertow.mechanisms.local import OptimizedUnary
     >>> result = audit_until_refuted(OptimizedUnary(20, 2), Claim.pure(1),
     ...                              trials=100_000, seed=1)
-    >>> result.verdict, result.trials < 20_000
+    >>> result.verdict, result.trials < 5_000
     ('violated', True)
     """
     root, n = check_count(seed, "seed", minimum=0), check_count(trials, "trials")
@@ -209,28 +223,107 @@ def audit_until_refuted(
     source = Source(in_random_order(subject, root), reader)
     level = check_probability(confidence, "confidence", open_interval=True)
     size = _chunk_size(source, chunk)
-    campaign = Campaign(root, size if chunk is not None else min(size, n // 100 + 1))
-    needed = SequentialTest(claim, source.categories, level).trials_needed()
-    few = _pilot_share(claim, source.categories, trials=n, needed=needed)
+    step = size if chunk is not None else min(size, n // 100 + 1)
+    stages, needed = _stages(claim, source.categories, n, level)
     source.check_fresh(n)
-    pilot, methods, chosen = _pilot(source, campaign, claim, level, (few, n - few))
-    goal, counts = claim.for_replacement().level, Counts()
-    looks = -(-(n - few) // campaign.chunk)
-    parts = campaign.parts(chosen.trials(source), n - few, phase=1)
-    for done, part in enumerate(parts, start=1):
-        counts = {name: counts.get(name, 0) + part[name] for name in part}
-        if progress is not None:
-            progress(done, looks, {name: counts[name].copy() for name in counts})
-        if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
+    drawn, pilot, found = 0, Counts(), None
+    goal = claim.for_replacement().level
+    for number, stage in enumerate(stages):
+        # Phases 0 and 1 are those of the last stage, as of an audit without others.
+        phase = 0 if stage.last else 2 * number + 2
+        whole = Campaign(root, size).run(
+            UniformTrials(source, pilot=True), stage.pilot, phase=phase, job="pilot"
+        )
+        pilot = _sum(pilot, whole)
+        methods = candidates(pilot, claim, source.categories, stage.confidence)
+        chosen = choose(methods, pilot, stage.runs)
+        each = step if stage.last else max(1, min(step, stage.runs // _EARLY_LOOKS))
+        parts = Campaign(root, each).parts(
+            chosen.trials(source), stage.runs, phase=phase + 1
+        )
+        counts, looks = Counts(), -(-stage.runs // each)
+        for done, part in enumerate(parts, start=1):
+            counts = _sum(counts, part)
+            if progress is not None:
+                progress(done, looks, {name: counts[name].copy() for name in counts})
+            if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
+                break
+        drawn += stage.pilot + int(counts["trials"][0])
+        found = local_result(
+            source,
+            chosen,
+            methods=methods,
+            counts=(pilot, counts),
+            seed=root,
+            stopped=True,
+        )
+        if found.violated:
+            _guard(source, drawn, root)
             break
-    return local_result(
-        source,
-        chosen,
-        methods=methods,
-        counts=(pilot, counts),
-        seed=root,
-        stopped=True,
+    assert found is not None
+    assert found.advantage is not None
+    # The errors of the stages sum to that of the audit, for these limits too.
+    return replace(
+        found,
+        confidence=level,
+        trials=drawn,
+        power={**found.power, "trials_needed": needed},
+        advantage=replace(found.advantage, confidence=level),
     )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Trials for a choice and then for its test, and the confidence of the test."""
+
+    pilot: int
+    runs: int
+    confidence: float
+    last: bool = False
+
+
+def _stages(
+    claim: Claim, m: int, n: int, confidence: float
+) -> tuple[list[_Stage], int]:
+    """Return the stages, and the least trials that refute without earlier ones."""
+    needed = SequentialTest(claim, m, confidence).trials_needed()
+    few = _pilot_share(claim, m, trials=n, needed=needed)
+    whole = [_Stage(few, n - few, confidence, last=True)]
+    sizes = _early_sizes(n)
+    left, error = n - (1 + _TESTS) * sum(sizes), 1.0 - confidence
+    last = nudge_up(1.0 - (1.0 - _ERROR) * error)
+    rest = SequentialTest(claim, m, last).trials_needed()
+    if not sizes or left < total_trials(rest, m):
+        return whole, total_trials(needed, m)
+    each = nudge_up(1.0 - _ERROR * error / len(sizes))
+    few = pilot_size(left, m)
+    early = [_Stage(size, _TESTS * size, each) for size in sizes]
+    stages = [*early, _Stage(few, left - few, last, last=True)]
+    return stages, total_trials(needed, m)
+
+
+def _early_sizes(n: int) -> list[int]:
+    """Return the sizes of the pilots before the last one."""
+    sizes: list[int] = []
+    size, spent = _FIRST, (1 + _TESTS) * _FIRST
+    while spent <= n // _PART:
+        sizes.append(size)
+        size *= _GROWTH
+        spent += (1 + _TESTS) * size
+    return sizes
+
+
+def _sum(counts: Counts, part: Counts) -> Counts:
+    return {name: counts.get(name, 0) + part[name] for name in part}
+
+
+def _guard(source: Source, drawn: int, root: int) -> None:
+    """Draw from a subject until dependence would have shown; nothing is counted."""
+    left = _GUARDED - drawn
+    recorded = isinstance(source.subject, RecordedSubject)
+    if source.grouped and not recorded and left > 0:
+        rng = np.random.default_rng((root, 6))
+        source.draw(rng.integers(source.categories, size=left), rng=rng)
 
 
 def _pilot(

@@ -8,34 +8,49 @@ cannot see: the page *Event audits*.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, SupportsIndex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, SupportsIndex
 
-from undertow._validate import check_count, check_probability
+import numpy as np
+
+from undertow._validate import check_count, check_positive, check_probability
 from undertow.audit._checkpoint import places
 from undertow.audit._copies import check_copies
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
-from undertow.audit._pair_chunks import EventTest, Pair
+from undertow.audit._pair_chunks import BATCH, EventTest, Pair
+from undertow.audit._pair_draw import draw_outputs
 from undertow.audit._pair_outcome import (
     FEWEST,
     TRAINING,
     certify_counts,
     job_fingerprint,
+    longer_note,
     pair_result,
     pair_trials_needed,
 )
-from undertow.audit._pair_scores import ScoreChoice
+from undertow.audit._pair_scores import ScoreChoice, asked_scores
+from undertow.audit._timing import TIME_NOTE, as_timing, timed_runs
 from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject, in_random_order
 from undertow.audit.result import AuditResult
-from undertow.audit.runner import Progress, run_chunks
-from undertow.audit.subjects import Subject
+from undertow.audit.runner import Progress, affordable_trials, run_chunks
+from undertow.audit.subjects import Subject, require_pace
 from undertow.errors import AuditError
 
-__all__ = ["audit_pair", "pair_trials_needed"]
+__all__ = ["TRIALS", "audit_pair", "pair_trials_needed"]
 
-_TRIALS = 100_000
+TRIALS = 100_000
+"""Runs of an audit of a pair if neither their number nor a time is stated."""
+
+# Runs and seconds by which the time of one is measured, and fewest trials of an audit
+# that is sized by time.
+_RUNS, _LOOK, _LEAST = 1 << 16, 0.05, 2_000
+_CHOSEN = (
+    "{trials} trials were chosen as what {seconds:g} s allow; state {trials} trials to "
+    "make as many again"
+)
 
 
 def audit_pair(
@@ -44,6 +59,7 @@ def audit_pair(
     *,
     pairs: Sequence[Pair] | Literal["auto"] = "auto",
     trials: SupportsIndex | None = None,
+    seconds: float | None = None,
     confidence: float = 0.99,
     seed: SupportsIndex = 0,
     score: ScoreChoice = None,
@@ -65,19 +81,27 @@ def audit_pair(
         Numbers of neighbouring inputs; each pair is tried in both orders. By default
         every two inputs are neighbours.
     trials : int, optional
-        Runs in all, one half for the choice and one half for the certificate; 100,000
-        by default, or all recorded runs.
+        Runs in all, one half for the choice and one half for the certificate; by
+        default 100,000, whatever time they take, so that a seed repeats the audit, or
+        all recorded runs.
+    seconds : float, optional
+        Instead of `trials`: about how long to run. Smaller audits are run first to
+        measure how many trials that allows; a note tells the number, which makes as
+        many again.
     confidence : float, optional
         Probability that a true claim is not refuted.
     seed : int, optional
         Reproduces the audit if the subject is seeded.
-    score : "learned", "bits", "values", callable or sequence of these, optional
+    score : "learned", "bits", "values", "time", callable or several, optional
         Numbers to look at besides the outputs themselves: classifiers of the outputs
         (scikit-learn), the lowest bits of floats before all else, or functions from
         outputs to one number each, which must not depend on the other outputs of the
         batch. A learned score is used only where it beats the others by more than
         chance, in training; so are, without being asked for, scores of whole vectors
         and of last digits. "values" leaves the digits out.
+        "time" makes all runs one by one, the inputs in one random order, and looks at
+        how long each takes, too; of functions that are not vectorised, and of commands,
+        a process for each run.
     workers, progress
         As in :func:`~undertow.audit.runner.run_chunks`, for the certifying half.
     checkpoint : path, optional
@@ -97,16 +121,19 @@ def audit_pair(
         If the subject raises, tells nothing or returns nothing on every input, if it
         repeats its batches, if so few trials cannot refute
         the claim in any case, or if workers or a checkpoint are asked of a subject
-        whose copies may repeat each other.
+        whose copies may repeat each other, or of timed runs.
+    ValueError
+        If both `trials` and `seconds` are given, or `seconds` with a checkpoint.
 
     Notes
     -----
     Theorem 1 of the page *Event audits*. One event is tested, so no correction for the
     search is due. Whatever a run ends in is an outcome: an exception, None, nan,
-    another length or type. Not looked at: how long a run takes. Not checkable:
-    independent runs, and that the inputs of a pair are neighbours. "Not refuted" is no
-    proof: another pair, event or input may refute. A prior means nothing for a pair:
-    both inputs are given.
+    another length or type. How long a run takes is looked at if asked for
+    (Proposition 10), else a note says that it was not. Not checkable: independent
+    runs, and that the inputs of a pair are neighbours. "Not refuted" is no proof:
+    another pair, event or input may refute; a note tells what ten times the runs
+    could. A prior means nothing for a pair: both inputs are given.
 
     Examples
     --------
@@ -122,10 +149,25 @@ def audit_pair(
     level = check_probability(confidence, "confidence", open_interval=True)
     root = check_count(seed, "seed", minimum=0)
     check_copies(subject, workers=workers, checkpoint=checkpoint)
+    chosen = read_pairs(pairs, len(subject.inputs))
+    notes: tuple[str, ...] = ()
+    timed = "time" in asked_scores(score)
+    if timed:
+        _require_timing(subject, workers, checkpoint)
+        notes = (TIME_NOTE,)
+    if seconds is not None:
+        _require_sizable(subject, trials, seconds, checkpoint)
+        given: dict[str, Any] = {"pairs": pairs, "score": score, "seed": root}
+        trials = _affordable(subject, claim, seconds, level, given)
+        notes += (_CHOSEN.format(trials=trials, seconds=seconds),)
+    if timed:
+        count = check_count(TRIALS if trials is None else trials, "trials")
+        used = sorted({number for pair in chosen for number in pair})
+        subject = timed_runs(subject, used, trials=count, root=root)
     recorded = isinstance(subject, RecordedSubject)
     subject = in_random_order(subject, root)
-    chosen = read_pairs(pairs, len(subject.inputs))
     plan = _plan(subject, chosen, trials, claim)
+    require_pace(subject, min(BATCH, max(*plan.train.values(), *plan.test.values())))
     _require_power(claim, plan, level, chosen, recorded=recorded)
     first, second = places(checkpoint, "choice", "counts")
     search = Search(subject, claim, chosen, level, score, root)
@@ -141,7 +183,87 @@ def audit_pair(
         progress=progress,
     )
     drawn = sum(plan.train.values()) + sum(test.sizes)
-    return pair_result(test, claim, level, counts, drawn, root)
+    found = pair_result(test, claim, level, counts, drawn, root)
+    if not found.violated:
+        hits = (int(counts["p"]), int(counts["q"]))
+        tested = claim.for_replacement()
+        more = longer_note(tested, hits, test.sizes, level, seconds=seconds)
+        notes += (more,)
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def _require_timing(subject: Subject, workers: SupportsIndex, checkpoint: Any) -> None:
+    """Refuse what runs in one random order, timed one by one, cannot have."""
+    as_timing(subject)
+    if check_count(workers, "workers") > 1:
+        raise AuditError(
+            f"workers must be 1 with score 'time', got {workers}: runs that share a "
+            "machine delay each other."
+        )
+    if checkpoint is not None:
+        raise AuditError(
+            "checkpoint must be None with score 'time', got one: no seed repeats times."
+        )
+
+
+def _require_sizable(
+    subject: Subject, trials: Any, seconds: float, checkpoint: Any
+) -> None:
+    """Refuse a time for what has a number of runs already."""
+    check_positive(seconds, "seconds")
+    if isinstance(subject, RecordedSubject):
+        raise AuditError(
+            f"seconds must be left out for recorded runs, got {seconds:g}; state how "
+            "many trials to use."
+        )
+    if trials is not None or checkpoint is not None:
+        beside = "trials" if trials is not None else "a checkpoint"
+        raise ValueError(
+            f"seconds must be left out beside {beside}, got {seconds:g}; state how "
+            "many trials to run."
+        )
+
+
+def _affordable(
+    subject: Subject,
+    claim: Claim,
+    seconds: float,
+    confidence: float,
+    given: dict[str, Any],
+) -> int:
+    """Return how many trials so many seconds allow, by audits of few of them."""
+    rng = np.random.default_rng((given["seed"], 3))
+    timed = "time" in asked_scores(given["score"])
+
+    def run(trials: int) -> None:
+        audit_pair(subject, claim, trials=trials, confidence=confidence, **given)
+
+    def draw(runs: int) -> None:
+        if timed:
+            as_timing(subject).run_timed([0] * runs, rng=rng)
+        else:
+            draw_outputs(subject, 0, runs, rng)
+
+    needed = pair_trials_needed(claim, confidence=confidence)
+    return affordable_trials(
+        run,
+        seconds=seconds,
+        least=max(_LEAST, 2 * needed, 4 * FEWEST * len(subject.inputs)),
+        each=_seconds_each(draw),
+    )
+
+
+def _seconds_each(draw: Callable[[int], None]) -> float:
+    """Return about how long one run takes, after the first one."""
+    draw(1)
+    size = 1
+    while True:
+        start = time.monotonic()
+        draw(size)
+        taken = time.monotonic() - start
+        if taken >= _LOOK or size >= _RUNS:
+            return taken / size
+        size *= 4
 
 
 @dataclass(frozen=True)
@@ -178,7 +300,7 @@ def _plan(
         train = {n: min(held[n] // 2, TRAINING // len(used)) for n in used}
         test = {n: held[n] - train[n] for n in used}
     else:
-        total = check_count(_TRIALS if trials is None else trials, "trials")
+        total = check_count(TRIALS if trials is None else trials, "trials")
         share = min(total // 2, TRAINING) // len(used)
         train = dict.fromkeys(used, share)
         test = dict.fromkeys(used, (total - share * len(used)) // 2)
@@ -193,8 +315,10 @@ def _plan(
 
 
 def _way_out(subject: Subject, used: list[int], least: int) -> str:
-    if isinstance(subject, RecordedSubject) and any(
-        subject.available(number) < 2 * FEWEST for number in used
+    if (
+        isinstance(subject, RecordedSubject)
+        and not subject.times
+        and any(subject.available(number) < 2 * FEWEST for number in used)
     ):
         return f"record at least {least} runs, equally many of each input"
     return f"ask for at least {least} trials"

@@ -19,10 +19,11 @@ from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit._pair_chunks import BATCH, EventTest, Pair
-from undertow.audit._pair_outcome import FEWEST, pair_result
-from undertow.audit._pair_scores import ScoreChoice
+from undertow.audit._pair_outcome import FEWEST, longer_note, pair_result
+from undertow.audit._pair_scores import ScoreChoice, asked_scores
 from undertow.audit._process import OutOfTimeError
 from undertow.audit.claim import Claim
+from undertow.audit.pair import TRIALS
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Counts, Progress
@@ -31,14 +32,14 @@ from undertow.audit.sequential import (
     ratio_mu_sequence,
     ratio_sequence,
 )
-from undertow.audit.subjects import Subject
+from undertow.audit.subjects import Subject, require_pace
 from undertow.errors import AuditError
 from undertow.privacy.result import Estimate
 from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
 
 __all__ = ["audit_pair_until_refuted", "certify_anytime"]
 
-_TRIALS = 100_000
+
 # Runs for the choice: a tenth, but so many of a short audit and so many of a long one.
 _LEAST, _MOST = 2_000, 200_000
 _LOOKS = 100
@@ -120,8 +121,15 @@ def audit_pair_until_refuted(
         raise AuditError(
             "subject must be run to be stopped, got recorded runs; use audit_pair."
         )
+    if "time" in asked_scores(score):
+        raise AuditError(
+            "score must be without 'time' in an audit that stops early, got it; use "
+            "audit_pair, which runs the inputs in one random order."
+        )
     listed = read_pairs(pairs, len(subject.inputs))
-    plan = _plan(listed, _TRIALS if trials is None else trials, claim, level)
+    plan = _plan(listed, TRIALS if trials is None else trials, claim, level)
+    most = max(max(stage.train, stage.runs) for stage in plan.stages)
+    require_pace(subject, min(BATCH, most))
     search = Search(subject, claim, listed, level, score, root)
     drawn, found = 0, None
     for number, stage in enumerate(plan.stages, start=1):
@@ -373,8 +381,15 @@ def _result(
         certified=certified,
         ceiling=power["ceiling"],
     )
+    notes = fixed.notes
+    if certified <= tested.level:
+        more = longer_note(
+            tested, hits, (n, n), stage.confidence, certify=certify_anytime
+        )
+        notes = (*notes, more)
     return replace(
         fixed,
+        notes=notes,
         certified=certified,
         epsilon_certified=epsilon,
         methods=(shown,),

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index
 from undertow.audit._freshness import order_entropy
+from undertow.audit._outcome import Raised
 from undertow.audit.events import output_labels
-from undertow.audit.outputs import read_outputs
+from undertow.audit.outputs import read_outcomes, read_outputs
+from undertow.audit.subjects import Subject
 from undertow.errors import AuditError, MismatchError
 
 __all__ = ["RecordedSubject", "in_random_order", "require_once"]
@@ -33,7 +35,7 @@ class RecordedSubject:
     inputs : sequence of hashable
         The input of each run.
     outputs : sequence
-        The output of each run, in the same order.
+        What each run ended in, in the same order: a value, None, nan, an exception.
     name, version : str, optional
         For the report.
 
@@ -42,16 +44,18 @@ class RecordedSubject:
     MismatchError
         If there is not one output for each input.
     AuditError
-        If fewer than two different inputs were recorded, or runs several times; from
-        `sample`, if the runs of an input are used up.
+        If fewer than two different inputs were recorded, or runs several times; if the
+        runs of an input are used up; from `sample`, which an audit of a local protocol
+        uses, also if an output is None, nan, an exception or of another type than most.
 
     Notes
     -----
-    `sample` deals runs out without replacement, so training and test share none. An
-    audit deals from a shuffled copy, which also removes an order in time from each
-    half. Runs that were written down several times, all of them or some, are refused
-    where they show (`require_once`). Not checkable: that the runs were independent and
-    none was left out because of its output.
+    `sample` and `outcomes` deal runs out without replacement, so training and test
+    share none. For an audit of pairs all that a run can end in is an outcome, as where
+    the runs are made. An audit deals from a shuffled copy, which also removes an order
+    in time from each half. Runs that were written down several times, all of them or
+    some, are refused where they show (`require_once`). Not checkable: that the runs
+    were independent and none was left out because of its output.
 
     Examples
     --------
@@ -64,6 +68,8 @@ class RecordedSubject:
 
     seeded = True
     forkable = False
+    times = False
+    """Whether every output came with its running time."""
 
     def __init__(
         self,
@@ -85,7 +91,10 @@ class RecordedSubject:
             raise AuditError(
                 f"inputs must hold at least two different ones, got {len(self.inputs)}."
             )
-        self._outputs = read_outputs(outputs, len(given), name=name)
+        self.vectorised = _is_whole(outputs)
+        self._raw = np.array(outputs) if self.vectorised else _told(outputs)
+        self._read: NDArray[Any] | None = None
+        self._outputs = read_outcomes(self._raw, len(given), name=name)
         place = {value: number for number, value in enumerate(self.inputs)}
         numbers = np.array([place[value] for value in given])
         self._runs = [np.flatnonzero(numbers == k) for k in range(len(self.inputs))]
@@ -101,7 +110,24 @@ class RecordedSubject:
     def sample(
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
-        """Deal out the next `size` runs of one input; `rng` is not used."""
+        """Deal out the next `size` runs of one input as values; `rng` is not used."""
+        if self._read is None:
+            for item in () if self.vectorised else self._raw:
+                if isinstance(item, Raised):
+                    raise AuditError(
+                        f"{self.name} must hold values, got an exception, {item.kind}; "
+                        "use audit_pair, to which it is an outcome."
+                    )
+            self._read = read_outputs(self._raw, len(self._raw), name=self.name)
+        return np.asarray(self._read[self._deal(value, size)])
+
+    def outcomes(
+        self, value: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Deal out what the next `size` runs of one input ended in."""
+        return np.asarray(self._outputs[self._deal(value, size)])
+
+    def _deal(self, value: int, size: int) -> NDArray[np.int64]:
         number = check_index(value, "value", size=len(self.inputs))
         count = check_count(size, "size", minimum=0)
         left = self.available(number)
@@ -112,16 +138,43 @@ class RecordedSubject:
             )
         start = self._dealt[number]
         self._dealt[number] = start + count
-        return np.asarray(self._outputs[self._runs[number][start : start + count]])
+        return self._runs[number][start : start + count]
 
     def shuffled(self, rng: np.random.Generator) -> RecordedSubject:
         """Return a copy with every run still to deal, in random order."""
         copy = object.__new__(RecordedSubject)
-        copy.name, copy.version, copy.inputs = self.name, self.version, self.inputs
-        copy._outputs = self._outputs
+        copy.__dict__.update(self.__dict__)
         copy._runs = [rng.permutation(runs) for runs in self._runs]
         copy._dealt = [0] * len(self.inputs)
         return copy
+
+    @classmethod
+    def timed(
+        cls, subject: Subject, numbers: NDArray[np.int64], runs: NDArray[Any]
+    ) -> RecordedSubject:
+        """Return runs of a subject that were timed here: none of them is a copy."""
+        found = object.__new__(cls)
+        found.name, found.version = subject.name, subject.version
+        found.inputs = tuple(subject.inputs)
+        found.times, found.seeded, found.vectorised = True, False, False
+        found._raw = found._outputs = found._read = runs
+        found._runs = [np.flatnonzero(numbers == k) for k in range(len(found.inputs))]
+        found._dealt = [0] * len(found.inputs)
+        return found
+
+
+def _is_whole(outputs: Any) -> bool:
+    """Return whether outputs come as one array, whose type is not that of a run."""
+    masked = isinstance(outputs, np.ma.MaskedArray)
+    whole = isinstance(outputs, np.ndarray) and not masked
+    return whole and outputs.dtype.kind in "biufV"
+
+
+def _told(outputs: Any) -> list[Any]:
+    """Return a copy of a list in which what was raised is what a run ended in."""
+    masked = isinstance(outputs, np.ma.MaskedArray)
+    listed = outputs.tolist() if masked else list(outputs)
+    return [Raised(x) if isinstance(x, BaseException) else x for x in listed]
 
 
 def require_once(outputs: NDArray[Any], *, name: str) -> None:

@@ -18,6 +18,11 @@ __all__ = ["AuditResult", "MethodResult", "Verdict"]
 Verdict = Literal["violated", "not refuted"]
 """Refuted with the stated confidence, or not; a promise is never confirmed."""
 
+_UNTIMED = (
+    "not looked at: how long a run takes; code that needs longer on one input tells "
+    "inputs apart by its running time"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MethodResult(_Shown):
@@ -99,7 +104,10 @@ class AuditResult(_Shown):
         Which level the success of the simple attack would mean if the code were the
         protocol that it says it is; its ``status`` says where that is saturated.
     notes : tuple of str, optional
-        What a reader should know besides.
+        What a reader should know besides. A claim that is not refuted by an audit
+        without times has a note of that.
+    times : bool, optional
+        Whether the running time of each run was looked at.
     parameter : {"epsilon", "mu"}
         What `certified` and `estimate` are about; that of the claim.
     verdict : str
@@ -129,6 +137,7 @@ class AuditResult(_Shown):
     inversion: Inversion | None = None
     estimate: float | None = None
     notes: tuple[str, ...] = ()
+    times: bool = False
     parameter: Parameter = field(init=False)
     verdict: Verdict = field(init=False)
 
@@ -148,6 +157,9 @@ class AuditResult(_Shown):
         level = self.claim.for_replacement().level
         verdict = "violated" if self.certified > level else "not refuted"
         object.__setattr__(self, "verdict", verdict)
+        untimed = verdict == "not refuted" and not self.times
+        told = tuple(note for note in self.notes if note != _UNTIMED)
+        object.__setattr__(self, "notes", ((_UNTIMED,) if untimed else ()) + told)
         object.__setattr__(self, "power", MappingProxyType(dict(self.power)))
 
     @property
@@ -160,7 +172,7 @@ class AuditResult(_Shown):
             self.subject, self.claim, self.certified, self.confidence, self.trials,
             self.epsilon_certified, self.epsilon_estimate, self.advantage,
             self.methods, self.witness, dict(self.power), self.baseline, self.seed,
-            self.inversion, self.estimate, self.notes,
+            self.inversion, self.estimate, self.notes, self.times,
         )  # fmt: skip
         return AuditResult, given
 

@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -23,6 +24,12 @@ from undertow.errors import AuditError
 
 __all__ = ["CallableSubject"]
 
+_CHANGED = (
+    "{} must leave its input as it is, got another one after the run; let it work on a "
+    "copy."
+)
+# Seconds of a part of timed runs, below which the next one is longer.
+_SHORT = 0.25
 # Outputs that no later run can change.
 _FIXED = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _VALUE_KINDS = (
@@ -128,25 +135,63 @@ class CallableSubject:
         """
         return read_outcomes(self._raw(value, size, rng), size, name=self.name)
 
+    def run_timed(
+        self, order: Sequence[int], *, rng: np.random.Generator
+    ) -> list[tuple[Any, int]]:
+        """Run the inputs of these numbers one by one; not of a vectorised function.
+
+        Returns
+        -------
+        list of pairs
+            What each run ended in, an exception too, and its nanoseconds.
+        """
+        before = [_snapshot(given) for given in self.inputs]
+        extra, after = self._generators(rng)
+        made: list[tuple[Any, int]] = []
+        size = 1
+
+        def part() -> None:
+            for number in order[len(made) : len(made) + size]:
+                made.append(self._timed(self.inputs[number], after, extra))
+
+        while len(made) < len(order):
+            start = time.monotonic()
+            _within(self.time_limit, part, self.name)
+            size = 2 * size if time.monotonic() - start < _SHORT else max(1, size // 2)
+        if before != [_snapshot(given) for given in self.inputs]:
+            raise AuditError(_CHANGED.format(self.name))
+        return made
+
+    def _timed(
+        self, given: Any, after: tuple[Any, ...], extra: dict[str, Any]
+    ) -> tuple[Any, int]:
+        start = time.perf_counter_ns()
+        try:
+            output = self.function(given, *after, **extra)
+            taken = time.perf_counter_ns() - start
+        except (Exception, SystemExit) as error:
+            return Raised(error), time.perf_counter_ns() - start
+        return _kept(output), taken
+
     def _raw(self, value: int, size: int, rng: np.random.Generator) -> Any:
         given = self.inputs[check_index(value, "value", size=len(self.inputs))]
         count = check_count(size, "size", minimum=0)
         before = _snapshot(given)
         raw = _within(self.time_limit, lambda: self._run(given, count, rng), self.name)
         if before != _snapshot(given):
-            raise AuditError(
-                f"{self.name} must leave its input as it is, got another one after the "
-                "run; let it work on a copy."
-            )
+            raise AuditError(_CHANGED.format(self.name))
         return raw
 
+    def _generators(
+        self, rng: np.random.Generator
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """Return how the function takes its generator: by name, or by place."""
+        if self._generator is None:
+            return {}, ()
+        return ({"rng": rng}, ()) if self._generator == "rng" else ({}, (rng,))
+
     def _run(self, given: Any, count: int, rng: np.random.Generator) -> Any:
-        extra: dict[str, Any] = {}
-        after: tuple[Any, ...] = ()
-        if self._generator == "rng":
-            extra = {"rng": rng}
-        elif self._generator is not None:
-            after = (rng,)
+        extra, after = self._generators(rng)
         if not self.vectorised:
             return [self._one(given, after, extra) for _ in range(count)]
         try:

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
-from undertow.audit._process import MOST, exchange
+from undertow.audit._freshness import Freshness
+from undertow.audit._process import MOST, OutOfTimeError, Pace, exchange
 from undertow.audit.outputs import read_outcomes, read_outputs, shortened
 from undertow.audit.subjects import read_inputs
 from undertow.errors import AuditError
 
 __all__ = ["CommandSubject"]
+
+_BATCH = 10_000
+# Runs by which the time of one is measured, and the share of the time limit that a
+# batch may take by it.
+_FEW, _SAFE = 16, 0.5
 
 
 class CommandSubject:
@@ -33,9 +41,12 @@ class CommandSubject:
     inputs : sequence
         The inputs, every two of them neighbours; each must have a JSON form.
     time_limit : float, optional
-        Seconds that one batch may take.
+        Seconds that one start of the program may take.
     seeded : bool, optional
         Whether the program draws all its randomness from ``UNDERTOW_SEED``.
+    batch : int, optional
+        Most runs that one start of the program makes. A slow program is given fewer,
+        unless it is `seeded`.
     name, version : str, optional
         For the report; by default the name of the program.
 
@@ -43,17 +54,21 @@ class CommandSubject:
     ------
     AuditError
         From `sample`: if the program cannot be started, exits with an error, passes the
-        time limit, or does not write one JSON value for each line it read.
+        time limit, or does not write one JSON value for each line it read; from
+        `require_pace`, before any run, if a seeded program is too slow for its batches.
 
     Notes
     -----
-    The program is started once per batch, reads one line for each run and must answer
-    each with one line; a list of numbers is a vector. It runs in a process group of its
-    own (Unix), and only that group is ended when time is up. ``UNDERTOW_SEED`` in its
-    environment is a number drawn for the batch; a program that uses it can be repeated.
-    One that seeds itself with a constant, or with a clock that stands still between two
-    batches, repeats itself, which ends an audit. Output beyond 256 MiB in a batch ends
-    it too.
+    The program reads one line for each run and must answer each with one line; a list
+    of numbers is a vector. It is given one run first, and then as many at once as take
+    about two seconds, so that the time limit is about few runs. How runs fall into
+    parts then depends on the clock: what is drawn from a seed of the part cannot be
+    repeated, so the parts of a seeded program are always of `batch` runs. It runs in a
+    process group of its own (Unix), and only that group is ended when time is up.
+    ``UNDERTOW_SEED`` in its environment is a new number for each start, drawn from
+    `rng` if it is seeded. A program that seeds itself with a constant, or with a clock
+    that stands still between two starts, repeats itself, which ends an audit. Output
+    beyond 256 MiB of one start ends it too.
 
     Examples
     --------
@@ -77,6 +92,7 @@ class CommandSubject:
         *,
         time_limit: float = 60.0,
         seeded: bool = False,
+        batch: SupportsIndex = _BATCH,
         name: str | None = None,
         version: str = "",
     ) -> None:
@@ -87,14 +103,17 @@ class CommandSubject:
         self.inputs = read_inputs(inputs)
         self.time_limit = check_positive(time_limit, "time_limit")
         self.seeded = bool(seeded)
+        self.batch = check_count(batch, "batch")
         self.name = name or Path(words[0]).name
         self.version = version
         self._lines = tuple(_as_line(value) for value in self.inputs)
+        self._pace = Pace(self.time_limit, self.batch)
+        self._fresh = Freshness(self.name)
 
     def sample(
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
-        """Run the program once on `size` lines of one input."""
+        """Run the program on `size` lines of one input."""
         values = self._raw(value, size, rng)
         for number, told in enumerate(values, start=1):
             if not _is_output(told):
@@ -110,21 +129,87 @@ class CommandSubject:
         """Run the program as `sample` does; any JSON value is an outcome."""
         return read_outcomes(self._raw(value, size, rng), size, name=self.name)
 
+    def run_timed(
+        self, order: Sequence[int], *, rng: np.random.Generator
+    ) -> list[tuple[Any, int]]:
+        """Run the inputs of these numbers one by one, each by a process of its own.
+
+        Returns
+        -------
+        list of pairs
+            What the program wrote, and the nanoseconds from its start to its end.
+        """
+        made = []
+        for number in order:
+            seed, start = self._seed(rng), time.perf_counter_ns()
+            written = self._communicate(self._lines[number], seed=seed)
+            taken = time.perf_counter_ns() - start
+            made.append((self._parse(written, 1)[0], taken))
+        return made
+
+    def require_pace(self, size: int) -> None:
+        """Refuse batches of `size` runs that a seeded program cannot make in time.
+
+        Other programs adapt. A few runs are made to measure, which enter no count.
+        """
+        most = min(size, self.batch)
+        if not self.seeded or most <= 1:
+            return
+        rng, line, few = np.random.default_rng(0), self._lines[0], min(_FEW, most)
+
+        def seconds(runs: int) -> float:
+            start = time.monotonic()
+            self._communicate(line * runs, seed=self._seed(rng))
+            return time.monotonic() - start
+
+        begun = seconds(1)
+        if begun * most <= _SAFE * self.time_limit:
+            return
+        try:
+            each = max(0.0, seconds(few) - begun) / (few - 1)
+        except OutOfTimeError:
+            each = self.time_limit / few
+        if begun + each * most <= _SAFE * self.time_limit:
+            return
+        fits = max(1, int((_SAFE * self.time_limit - begun) / max(each, 1e-9)))
+        fits = int(float(f"{fits:.0e}")) if fits >= 10 else fits
+        self._fail(
+            f"make {most} runs within {self.time_limit:g} s of each start, got about "
+            f"{each:.2g} s for one; state a batch of {fits}, which a seed repeats as "
+            "well, or a longer time_limit"
+        )
+
     def _raw(self, value: int, size: int, rng: np.random.Generator) -> list[Any]:
-        line = self._lines[check_index(value, "value", size=len(self.inputs))]
-        count = check_count(size, "size", minimum=0)
-        written = self._communicate(line * count, seed=int(rng.integers(2**63)))
-        return self._parse(written, count)
+        number = check_index(value, "value", size=len(self.inputs))
+        left = check_count(size, "size", minimum=0)
+        values: list[Any] = []
+        while left:
+            now = min(left, self.batch if self.seeded else self._pace.size)
+            start = time.monotonic()
+            text = self._lines[number] * now
+            part = self._parse(self._communicate(text, seed=self._seed(rng)), now)
+            self._pace.took(now, time.monotonic() - start)
+            if not self.seeded:  # parts of several sizes, which may repeat each other
+                self._fresh.check(number, read_outcomes(part, now, name=self.name))
+            values += part
+            left -= now
+        return values
+
+    def _seed(self, rng: np.random.Generator) -> int:
+        """Return a seed for one start: nobody repeats those of other programs."""
+        return int(rng.integers(2**63)) if self.seeded else secrets.randbits(63)
 
     def _communicate(self, text: str, *, seed: int) -> str:
         process = self._start(seed)
         try:
             out, err = exchange(process, text.encode(), time_limit=self.time_limit)
         except subprocess.TimeoutExpired:
-            self._fail(
-                f"finish a batch within {self.time_limit:g} s, got no answer by then; "
-                "raise time_limit or lower the number of trials"
-            )
+            runs = text.count("\n")
+            raise OutOfTimeError(
+                f"{self.name} must finish {'a run' if runs == 1 else f'{runs} runs'} "
+                f"within {self.time_limit:g} s, got no answer by then; raise time_limit"
+                f"{'' if runs == 1 else ' or state a smaller batch'}."
+            ) from None
         except OverflowError:
             self._fail(f"write at most {MOST >> 20} MiB in a batch, got more")
         if process.returncode != 0:

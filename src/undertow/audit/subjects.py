@@ -26,6 +26,7 @@ __all__ = [
     "draws_apart",
     "is_seeded",
     "read_inputs",
+    "require_pace",
 ]
 
 Outputs = NDArray[Any]
@@ -154,6 +155,12 @@ def is_seeded(subject: Subject) -> bool:
 def draws_apart(subject: Subject) -> bool:
     """Return whether copies of a subject in several processes draw independently."""
     return bool(getattr(subject, "forkable", True))
+
+
+def require_pace(subject: Any, size: int) -> None:
+    """Let a subject refuse batches of so many runs, before any of them is made."""
+    if hasattr(subject, "require_pace"):
+        subject.require_pace(size)
 
 
 def read_inputs(inputs: Iterable[Any], *, name: str = "inputs") -> tuple[Any, ...]:

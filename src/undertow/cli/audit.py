@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import typer
 
-from undertow.audit._process import Paced
 from undertow.audit.claim import Claim
 from undertow.audit.outputs import shortened
 from undertow.audit.subject_callable import CallableSubject
@@ -186,6 +185,7 @@ def audit_command(
     pairs: opt.Pairs = None,
     score: opt.Scores = None,
     seeded: opt.Seeded = False,
+    batch: opt.Batch = 10_000,
     time_limit: opt.TimeLimit = 60.0,
     stop_early: opt.StopEarly = False,
     trials: opt.Trials = None,
@@ -199,8 +199,8 @@ def audit_command(
 ) -> None:
     """Audit a program that reads and writes one JSON value per line.
 
-    It is started without a shell, once per batch; UNDERTOW_SEED in its environment is a
-    new number each time.
+    It is started without a shell, for as many runs at once as take about two seconds;
+    UNDERTOW_SEED in its environment is a new number each time.
 
     Example: [bold]undertow audit command "cat" --inputs '[0, 1]' --claim 1
     --trials 1000[/bold]
@@ -218,12 +218,12 @@ def audit_command(
             listed,
             time_limit=time_limit,
             seeded=seeded,
+            batch=batch,
             name=shortened(command),
         )
         way = "let the program draw from UNDERTOW_SEED alone and say --seeded"
         check_copies(subject, workers=workers, checkpoint=checkpoint, way=way)
-        paced = subject if seeded else Paced(subject)
-        job = Job(paced, stated, name=command, pairs=chosen, remarks=told)
+        job = Job(subject, stated, name=command, pairs=chosen, remarks=told)
         job = replace(job, score=read_scores(score), stop_early=stop_early)
         carry_out(job, run)
 

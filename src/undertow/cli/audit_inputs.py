@@ -230,7 +230,7 @@ def read_scores(names: list[str] | None) -> str | tuple[str, ...] | None:
     if not names:
         return None
     for name in names:
-        check_choice(name, "--score", choices=("bits", "learned", "values"))
+        check_choice(name, "--score", choices=("bits", "learned", "time", "values"))
     listed = tuple(dict.fromkeys(names))
     return listed[0] if len(listed) == 1 else listed
 

@@ -144,7 +144,8 @@ Command = Annotated[
 RecordFile = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="One run per row: a .csv, or a .parquet (needs pyarrow)."
+        metavar="FILE",
+        help="One run per row: a .csv, .jsonl, or .parquet (needs pyarrow).",
     ),
 ]
 InputColumn = Annotated[str, typer.Option(help="Column with the input of each run.")]
@@ -182,25 +183,36 @@ Seeded = Annotated[
         "--seeded", help="The program draws all randomness from UNDERTOW_SEED."
     ),
 ]
+Batch = Annotated[
+    int,
+    typer.Option(
+        help="Most runs of one start of the program; with --seeded always so many, "
+        "which is part of what the seed repeats."
+    ),
+]
 Scores = Annotated[
     list[str] | None,
     typer.Option(
         "--score",
         help="What to look at besides: bits (the lowest bits of floats, before all "
-        "else), learned (a classifier of the outputs, needs scikit-learn), or values "
-        "(no last digits).",
+        "else), learned (a classifier of the outputs, needs scikit-learn), time (how "
+        "long each run takes, the inputs in random order), or values (no last digits).",
     ),
 ]
 StopEarly = Annotated[
     bool,
     typer.Option(
         "--stop-early",
-        help="Stop as soon as the claim is refuted, by limits that hold at all times; "
+        help="Look after the first hundreds of runs and stop as soon as the claim is "
+        "refuted, by limits that hold at all times; "
         "--trials is then the most.",
     ),
 ]
 TimeLimit = Annotated[
-    float, typer.Option(help="Seconds that one batch of runs may take.")
+    float,
+    typer.Option(
+        help="Seconds that one batch of runs, or one start of a program, may take."
+    ),
 ]
 ClaimedEpsilon = Annotated[
     float | None, typer.Option("--claim", help="The claimed epsilon.")

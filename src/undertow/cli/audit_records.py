@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import math
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ _DECIMAL = re.compile(
 def read_records_file(
     path: Path, *, input_column: str, output_columns: Sequence[str]
 ) -> RecordedSubject:
-    """Read the runs of a ``.csv`` or ``.parquet`` file.
+    """Read the runs of a ``.csv``, ``.jsonl`` or ``.parquet`` file.
 
     Parameters
     ----------
@@ -41,11 +41,13 @@ def read_records_file(
     Raises
     ------
     ModelError
-        If the file cannot be read, lacks a column, or has an empty cell in one.
+        If the file cannot be read, lacks a column, or has a row without an input.
 
     Notes
     -----
-    A column of a CSV file is read as numbers if every cell is one, else as text.
+    A column of a CSV file is read as numbers if every cell that is not empty is one,
+    else as text; an empty cell is the output None. In a JSON Lines file each line is an
+    object, and an output any JSON value.
     """
     names = (input_column, *output_columns)
     for name in names:
@@ -54,17 +56,21 @@ def read_records_file(
                 f"--input-column and every --output-column must differ, got {name!r} "
                 "twice."
             )
-    kinds = {".csv": _read_csv, ".parquet": _read_parquet}
+    kinds = {".csv": _read_csv, ".jsonl": _read_lines, ".parquet": _read_parquet}
     if path.suffix.lower() not in kinds:
-        raise ModelError(f"the file must end in .csv or .parquet, got {path}.")
+        raise ModelError(f"the file must end in .csv, .jsonl or .parquet, got {path}.")
     inputs, *columns = kinds[path.suffix.lower()](path, names)
     if not inputs:
         raise ModelError(f"{path} must hold runs, got none.")
-    if any(value != value for value in inputs):
-        raise ModelError(f"{input_column} must hold inputs, got nan in {path}.")
-    for name, column in zip(output_columns, columns, strict=True):
-        if any(isinstance(value, float) and math.isnan(value) for value in column):
-            raise ModelError(f"{name} must hold outputs, got nan in {path}.")
+    for value in inputs:
+        if not isinstance(value, str | int | float | bool):
+            kind = "none" if value is None else type(value).__name__
+            raise ModelError(
+                f"{input_column} must hold a number or text in every row of {path}, "
+                f"got {kind}."
+            )
+        if value != value:
+            raise ModelError(f"{input_column} must hold inputs, got nan in {path}.")
     outputs = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     return RecordedSubject(inputs, outputs, name=path.name)
 
@@ -99,23 +105,63 @@ def _long_fields() -> Iterator[None]:
 
 
 def _cells(path: Path, row: list[str], places: list[int], line: int) -> list[str]:
-    cells = [row[place] if place < len(row) else "" for place in places]
-    if not all(cell.strip() for cell in cells):
+    if max(places) >= len(row):
         raise ModelError(
-            f"{path} must have an input and an output in every row, got an empty cell "
-            f"on line {line}."
+            f"{path} must have every column in every row, got a row of {len(row)} on "
+            f"line {line}."
+        )
+    cells = [row[place] for place in places]
+    if not cells[0].strip():
+        raise ModelError(
+            f"{path} must have an input in every row, got an empty cell on line {line}."
         )
     # Blanks are no part of an input; of an output they may be all that differs.
     return [cells[0].strip(), *cells[1:]]
 
 
 def _values(cells: list[str]) -> list[Any]:
-    """Return whole numbers, else numbers, else the text itself."""
-    if all(_WHOLE.fullmatch(cell.strip()) for cell in cells):
-        return [int(cell) for cell in cells]
-    if all(_DECIMAL.fullmatch(cell.strip()) for cell in cells):
-        return [float(cell) for cell in cells]
-    return cells
+    """Return whole numbers, else numbers, else text; None for an empty cell."""
+    told = [cell for cell in cells if cell]
+    read: Callable[[str], Any] = str
+    if all(_WHOLE.fullmatch(cell.strip()) for cell in told):
+        read = int
+    elif all(_DECIMAL.fullmatch(cell.strip()) for cell in told):
+        read = float
+    return [read(cell) if cell else None for cell in cells]
+
+
+def _read_lines(path: Path, names: Sequence[str]) -> list[list[Any]]:
+    rows: list[dict[str, Any]] = []
+    try:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    rows.append(_object(path, line, number, names))
+    except OSError as fault:
+        raise ModelError(
+            f"the file must be readable, got {path}: {fault.strerror}."
+        ) from None
+    except UnicodeDecodeError:
+        raise ModelError(f"{path} must be UTF-8 text, got other bytes.") from None
+    return [[row[name] for row in rows] for name in names]
+
+
+def _object(path: Path, line: str, number: int, names: Sequence[str]) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise ModelError(
+            f"{path} must hold a JSON object on each line, got none on line {number}."
+        )
+    for name in names:
+        if name not in told:
+            raise ModelError(
+                f"{path} must have {name!r} on every line, got none on line {number}; "
+                "write null for no output."
+            )
+    return told
 
 
 def _read_parquet(path: Path, names: Sequence[str]) -> list[list[Any]]:
@@ -136,21 +182,7 @@ def _read_parquet(path: Path, names: Sequence[str]) -> list[list[Any]]:
     except pyarrow.ArrowException as fault:
         reason = str(fault).splitlines()[0].rstrip(".")[:120]
         raise ModelError(f"{path} must be a Parquet file, got: {reason}.") from None
-    for name in names:
-        if table[name].null_count:
-            raise ModelError(
-                f"{path} must have an input and an output in every row, got an empty "
-                f"cell in {name!r}."
-            )
-    columns = [table[name].to_pylist() for name in names]
-    # A column of vectors may be the only output, and no part of one.
-    plain = columns if len(columns) > 2 else columns[:1]
-    for name, column in zip(names, plain, strict=False):
-        if column and not isinstance(column[0], str | int | float | bool):
-            raise ModelError(
-                f"{name} must hold numbers or text, got {type(column[0]).__name__}."
-            )
-    return columns
+    return [table[name].to_pylist() for name in names]
 
 
 def _require_columns(path: Path, names: Sequence[str], header: Sequence[str]) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from undertow._version import __version__
 from undertow.audit import (
@@ -18,13 +15,10 @@ from undertow.audit import (
     audit_pair_until_refuted,
     audit_until_refuted,
 )
-from undertow.audit._pair_draw import draw_outputs
-from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.curve import Curve, recorded_curve, repeated_curve
 from undertow.audit.outputs import shortened
-from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.pair import audit_pair
 from undertow.audit.recorded import RecordedSubject
-from undertow.audit.runner import affordable_trials
 from undertow.cli.audit_progress import Watch, printing_aside
 from undertow.cli.audit_words import in_option_words
 from undertow.cli.output import working
@@ -39,15 +33,11 @@ __all__ = [
     "conduct",
     "draw_curve",
     "job_record",
-    "timed",
     "write_report",
 ]
 
 # Points of a picture below which smaller audits are run for it.
 _POINTS = 4
-# Runs and seconds by which the time of one is measured, and fewest trials of an audit
-# that is sized by time.
-_RUNS, _LOOK, _FEWEST = 1 << 16, 0.05, 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +98,7 @@ class Job:
         if self.stop_early:
             return audit_pair_until_refuted(self.subject, self.claim, **common)
         common |= {"workers": self.workers, "checkpoint": self.checkpoint}
+        common |= {"seconds": self.seconds}
         return audit_pair(self.subject, self.claim, **common)
 
     def _run_local(self, common: dict[str, Any], progress: Any) -> AuditResult:
@@ -136,22 +127,6 @@ class Conducted:
     result: AuditResult
     looks: tuple[Any, ...]
 
-    def _more(self) -> float | None:
-        """Return what ten times the trials would certify; None where it is no help."""
-        last = self.looks[-1] if self.looks else {}
-        plain = not (self.job.local or self.job.stop_early or self.result.violated)
-        if not plain or "p" not in last:
-            return None
-        tested, confidence = self.job.claim.for_replacement(), self.job.confidence
-        k, j = (10 * int(last[side]) for side in ("p", "q"))
-        n = 10 * self.result.methods[0].trials // 2
-        if max(k, j) > n:  # the inputs had not equally many runs
-            return None
-        if tested.parameter == "mu":
-            return event_mu(k, n, j, n, confidence=confidence).value
-        bound = event_epsilon(k, n, j, n, delta=tested.delta, confidence=confidence)
-        return bound.value
-
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know besides the result."""
@@ -163,54 +138,12 @@ class Conducted:
                 f"{asked} trials were asked for and {used} were used: no more were "
                 "recorded of the inputs compared, each of which has an equal share"
             )
-        if self.job.seconds is not None:
-            notes.append(
-                f"{asked} trials were chosen as what {self.job.seconds:g} s allow "
-                f"(--seconds); --trials {asked} makes as many again"
-            )
-        more = self._more()
-        if more is not None:
-            notes.append(
-                f"ten times as many trials would certify about {more:.4g} by the same "
-                "event, if its rates stay as they are"
-            )
         if self.job.stop_early:
             notes.append(
                 f"the run stops as soon as the claim is refuted, here after {used} of "
                 f"at most {asked} trials; the certificate holds at all times"
             )
         return tuple(notes)
-
-
-def timed(job: Job, seconds: float) -> Job:
-    """Return the job with as many trials as it can have in so many seconds, about."""
-
-    def run(trials: int) -> None:
-        replace(job, trials=trials, checkpoint=None, workers=1).run()
-
-    with in_option_words(job.claim), working("measuring the time of a run"):
-        needed = pair_trials_needed(job.claim, confidence=job.confidence)
-        with printing_aside():
-            trials = affordable_trials(
-                run,
-                seconds=seconds,
-                least=max(_FEWEST, 2 * needed, 32 * job.size),
-                each=_seconds_each(job),
-            )
-    return replace(job, trials=trials, seconds=seconds)
-
-
-def _seconds_each(job: Job) -> float:
-    """Return about how long one run takes, after the first one."""
-    rng, size = np.random.default_rng((job.seed, 3)), 1
-    draw_outputs(job.subject, 0, 1, rng)
-    while True:
-        start = time.monotonic()
-        draw_outputs(job.subject, 0, size, rng)
-        taken = time.monotonic() - start
-        if taken >= _LOOK or size >= _RUNS:
-            return taken / size
-        size *= 4
 
 
 def conduct(job: Job) -> Conducted:
@@ -236,6 +169,7 @@ def draw_curve(found: Conducted) -> Curve:
 
     def smaller(trials: int) -> AuditResult:
         part = replace(job, trials=trials, checkpoint=None, baseline=False)
+        part = replace(part, seconds=None)
         with printing_aside():
             return part.run()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from undertow._validate import check_positive
+from undertow.audit.pair import TRIALS
 from undertow.audit.recorded import RecordedSubject
 from undertow.cli.audit_inputs import check_place, check_size, read_report_path
 from undertow.cli.audit_results import (
@@ -17,7 +17,6 @@ from undertow.cli.audit_results import (
     Job,
     conduct,
     job_record,
-    timed,
     write_report,
 )
 from undertow.cli.audit_tables import print_audit
@@ -29,7 +28,6 @@ from undertow.report import verdict_sentence
 
 __all__ = ["Run", "audit_guarded", "carry_out", "with_baseline"]
 
-_TRIALS = 100_000
 _SECONDS = 10.0
 
 
@@ -109,10 +107,8 @@ def _sized(job: Job, run: Run) -> Job:
     if job.trials is not None or recorded:
         return job
     if job.local or job.stop_early or run.checkpoint is not None:
-        return replace(job, trials=_TRIALS)
-    return timed(
-        job, check_positive(_SECONDS if run.seconds is None else run.seconds, "seconds")
-    )
+        return replace(job, trials=TRIALS)
+    return replace(job, seconds=_SECONDS if run.seconds is None else run.seconds)
 
 
 def _report_fault(path: Path, found: Conducted) -> Exception | None:

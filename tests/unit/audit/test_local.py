@@ -572,7 +572,7 @@ def test_what_belongs_to_no_family_has_no_inversion():
         OptimizedUnary(20, 2), Claim.pure(1), trials=20_000, seed=1
     )
     assert stopped.inversion.family == "oue"
-    assert stopped.advantage.trials == 1000
+    assert stopped.advantage.trials == 128
 
 
 def test_a_rare_outcome_that_the_pilot_misses_does_not_mislead_the_choice():
@@ -782,6 +782,42 @@ def test_a_role_that_was_never_drawn_certifies_nothing():
         assert method.estimate(tally) == -math.inf
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("trials", [100_000, 10_000_000])
+def test_a_gross_fault_is_refuted_in_the_first_hundreds_of_reports(trials, seed):
+    found = audit_until_refuted(
+        OptimizedUnary(20, 4), Claim.pure(1), trials=trials, seed=seed
+    )
+    assert found.violated
+    assert found.trials < 800
+    assert found.confidence == found.advantage.confidence == 0.99
+
+
+def test_a_subject_is_run_until_dependence_shows_before_it_is_accused():
+    class Counted(Answers):
+        made = 0
+
+        def sample(self, value, size, *, rng):
+            self.made += size
+            return super().sample(value, size, rng=rng)
+
+    subject = Counted(np.full(3, 0.99))
+    found = audit_until_refuted(subject, Claim.pure(1), trials=100_000, seed=1)
+    assert found.violated
+    assert found.trials < 1000 < 5000 <= subject.made
+
+
+def test_stages_are_left_out_where_they_would_leave_too_few_trials():
+    claim = Claim.pure(6)
+    needed = audit_until_refuted(
+        GeneralizedResponse(10, 1), claim, trials=50_000, seed=1
+    ).power["trials_needed"]
+    found = audit_until_refuted(
+        GeneralizedResponse(10, 9), claim, trials=needed, seed=1
+    )
+    assert found.trials <= needed
+
+
 def test_early_stopping_reports_its_progress():
     looks = []
     audit_until_refuted(
@@ -791,6 +827,10 @@ def test_early_stopping_reports_its_progress():
         seed=1,
         progress=lambda done, of, counts: looks.append((done, of, counts)),
     )
-    assert [done for done, _, _ in looks] == list(range(1, len(looks) + 1))
-    assert len(looks) < looks[0][1]
+    starts = [place for place, (done, _, _) in enumerate(looks) if done == 1]
+    for start, end in zip(starts, [*starts[1:], len(looks)], strict=True):
+        stage = looks[start:end]
+        assert [done for done, _, _ in stage] == list(range(1, len(stage) + 1))
+        assert len(stage) <= stage[0][1]
+    assert looks[-1][0] < looks[-1][1]
     assert all(int(c["trials"][0]) > 0 for _, _, c in looks)

@@ -170,4 +170,4 @@ def test_answers_of_every_type_that_are_kept_are_told(kind, audit):
 )
 def test_other_outputs_have_no_such_note(function):
     found = audit_pair(CallableSubject(function, [0, 1]), Claim.pure(1), trials=2_000)
-    assert found.notes == ()
+    assert not any("there is no noise" in note for note in found.notes)

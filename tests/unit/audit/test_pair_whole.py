@@ -274,7 +274,7 @@ def test_what_was_not_looked_at_is_noted():
 
     subject = CallableSubject(wide, [0, 1, 2], vectorised=True)
     found = audit_pair(subject, Claim.pure(1), pairs=[(0, 1)], trials=2000)
-    assert found.notes == (
+    assert found.notes[1:-1] == (
         "1 of 3 pairs of inputs were compared",
         "of 70 numbers in an output 64 were looked at one by one, and up to 128 "
         "together",
@@ -288,4 +288,4 @@ def test_many_pairs_are_looked_at_finely_where_they_differ_most():
 
     subject = CallableSubject(respond, list(range(15)), vectorised=True)
     found = audit_pair(subject, Claim.pure(math.log(18)), trials=15_000)
-    assert "on the 64 pairs" in found.notes[0]
+    assert "on the 64 pairs" in found.notes[1]

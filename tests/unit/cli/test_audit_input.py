@@ -167,10 +167,10 @@ FILES = {
     "": "one column 'x', got the columns none",
     "x,z\n1,2\n": "one column 'y', got the columns x, z",
     "x,y,y\n1,2,3\n": "one column 'y'",
-    "x,y\n1,\n": "empty cell on line 2",
-    "x,y\n1\n": "empty cell on line 2",
+    "x,y\n,1\n": "empty cell on line 2",
+    "x,y\n1\n": "got a row of 1 on line 2",
     "x,y\n1,2\n": "at least two different",
-    "x,y\n1,nan\n2,3\n": "y must hold outputs, got nan",
+    "x,y\n" + "1,\n2,\n" * 50: "got None in every run",
     "x,y\nnan,1\n2,3\n": "got nan",
     'x,y\n1,"2\n': "must be a CSV file",
     "x,y\n1,2\n2,3\n": "trials must leave",
@@ -192,7 +192,16 @@ def test_files_that_hold_no_runs_are_one_sentence(text, tmp_path):
     [
         ("runs.csv", None, "No such file"),
         ("runs.csv", b"x,y\n\xff,1\n", "UTF-8"),
-        ("runs.txt", b"x,y\n", "end in .csv or .parquet"),
+        ("runs.txt", b"x,y\n", "end in .csv, .jsonl or .parquet"),
+        ("runs.jsonl", None, "No such file"),
+        (
+            "runs.jsonl",
+            b'{"x": 1, "y": 2}\n[1]\n',
+            "object on each line, got none on line 2",
+        ),
+        ("runs.jsonl", b'{"x": 1}\n', "'y' on every line, got none on line 1"),
+        ("runs.jsonl", b'{"x": null, "y": 1}\n', "number or text in every row"),
+        ("runs.jsonl", b'{"x": "\xff"}\n', "UTF-8"),
         ("runs.parquet", None, "readable"),
         ("runs.parquet", b"nothing", "must be a Parquet file"),
     ],
@@ -216,8 +225,8 @@ def test_parquet_columns_are_checked(tmp_path):
     path = tmp_path / "runs.parquet"
     for columns, reason in (
         ({"x": [1], "z": [1]}, "one column 'y'"),
-        ({"x": [1, 2], "y": [None, 1.0]}, "empty cell in 'y'"),
-        ({"x": [[1], [2]], "y": [1, 2]}, "numbers or text, got list"),
+        ({"x": [None, 1.0], "y": [1, 2]}, "number or text in every row"),
+        ({"x": [[1], [2]], "y": [1, 2]}, "number or text in every row"),
     ):
         parquet.write_table(pyarrow.table(columns), path)
         result = invoke("audit", "records", path, *COLUMNS)
