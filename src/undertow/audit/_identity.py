@@ -35,7 +35,7 @@ def subject_identity(subject: Any) -> str:
         str(getattr(subject, "name", type(subject).__name__)),
         str(getattr(subject, "version", "")),
         [_told(value) for value in getattr(subject, "inputs", ())],
-        [*getattr(subject, "command", ()), getattr(subject, "batch", None)],
+        [*getattr(subject, "command", ()), *getattr(subject, "stated_batch", ())],
         code_words(getattr(subject, "function", None)),
     ]
     return json.dumps(parts)

@@ -110,6 +110,11 @@ class CommandSubject:
         self._pace = Pace(self.time_limit, self.batch)
         self._fresh = Freshness(self.name)
 
+    @property
+    def stated_batch(self) -> tuple[int, ...]:
+        """The batch where it is another than the default; checkpoints depend on it."""
+        return () if self.batch == _BATCH else (self.batch,)
+
     def sample(
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
