@@ -18,6 +18,7 @@
     ├── AuditError (ValueError)            what is audited misbehaves
     ├── DataError (ValueError)             a data file is missing or is another
     ├── EngineError                        a table engine failed
+    ├── LimitReached                       a run met its limit of time or memory
     ├── LedgerError                        a ledger cannot be read, or was edited
     ├── BudgetError                        the budget does not allow it
     │   └── BudgetExceeded                 this spend would pass the budget
@@ -51,6 +52,7 @@ __all__ = [
     "InfeasibleTarget",
     "InfiniteLossError",
     "LedgerError",
+    "LimitReached",
     "MismatchError",
     "ModelError",
     "NotApplicable",
@@ -164,6 +166,10 @@ class DataError(UndertowError, ValueError):
 
 class EngineError(UndertowError):
     """A table engine failed; its own words may hold data and are not repeated."""
+
+
+class LimitReached(UndertowError):
+    """A run met the limit of time or memory that it was given."""
 
 
 class LedgerError(UndertowError):

@@ -15,6 +15,7 @@ import typer
 from undertow._address import shown_address
 from undertow._printable import on_one_line
 from undertow.cli.output import (
+    EXIT_BAD_INPUT,
     EXIT_REFUSED,
     complain,
     guarded,
@@ -155,6 +156,22 @@ def run_command(
             "table, a larger number counts anew, and pays for it.",
         ),
     ] = 1,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            metavar="TIME",
+            help="The most time that the run may take, such as 90s, 30m or 2h. A run "
+            "that meets a limit is charged without an output.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="The most memory of the process as a whole, such as 6GB or 800MB.",
+        ),
+    ] = None,
     report: ReportFile = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -165,11 +182,12 @@ def run_command(
 
     Example: [bold]undertow release run release.toml --ledger city.ledger[/bold]
 
-    Exit status: 0 done, 2 bad input, 3 refused because the guarantee would not hold or
-    the budget is spent.
+    Exit status: 0 done, 2 bad input or a limit that was met, 3 refused because the
+    guarantee would not hold or the budget is spent.
     """
     with guarded():
         loaded = _load(file)
+        limits = _limits(time_limit, memory)
         _require_report(report, made=loaded.folder(as_of=as_of, output=output))
         with private_files(), _telling() as tell:
             done = loaded.run(
@@ -180,6 +198,7 @@ def run_command(
                 recount=recount,
                 command=_command(),
                 progress=tell,
+                **limits,
             )
         if done.warning is not None:
             complain(done.warning)
@@ -191,6 +210,22 @@ def run_command(
             _print_run(done, report)
             if not done.repeated:
                 _tell_of_no_check(file, loaded)
+
+
+def _limits(time_limit: str | None, memory: str | None) -> dict[str, Any]:
+    from undertow.release.limits import memory_of, time_limit_of
+
+    return {
+        "time_limit_s": None if time_limit is None else time_limit_of(time_limit),
+        "memory_mb": None if memory is None else memory_of(memory),
+        "ending": _end,
+    }
+
+
+def _end(sentence: str) -> None:
+    """End the process where it is, as a kill does."""
+    complain(sentence)
+    os._exit(EXIT_BAD_INPUT)
 
 
 def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
