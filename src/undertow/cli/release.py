@@ -21,6 +21,7 @@ from undertow.cli.output import (
     guarded,
     print_json,
     private_files,
+    stopped_after,
     working,
 )
 from undertow.errors import BudgetError, LedgerError, PlanError
@@ -52,6 +53,9 @@ ReportFile = Annotated[
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _ROWS_SHOWN = 12
+_UNCHARGED = "it charged nothing"
+_PERHAPS = "it may have been charged: run it again, which charges nothing twice"
+_GOES_ON = "it is charged: run it again, which goes on without another charge"
 
 
 @release.command("plan")
@@ -185,6 +189,7 @@ def run_command(
     Exit status: 0 done, 2 bad input or a limit that was met, 3 refused because the
     guarantee would not hold or the budget is spent.
     """
+    stopped_after(_UNCHARGED)
     with guarded():
         loaded = _load(file)
         limits = _limits(time_limit, memory)
@@ -271,14 +276,29 @@ def _command() -> str:
 
 @contextmanager
 def _telling() -> Iterator[Any]:
-    """Show on a terminal what is being done."""
+    """Show on a terminal what is being done, and have a stop say what is left of it."""
+    from undertow.release.run import Step
+
+    left = {
+        Step.READ: _UNCHARGED,
+        Step.COUNT: _PERHAPS,
+        Step.CHARGE: _PERHAPS,
+        Step.DRAW: _GOES_ON,
+        Step.WRITE: _GOES_ON,
+    }
+
     if not sys.stderr.isatty():
-        yield None
+        yield lambda step: stopped_after(left[step])
         return
     from rich.console import Console
 
     with Console(stderr=True).status("planning") as status:
-        yield status.update
+
+        def tell(step: Step) -> None:
+            stopped_after(left[step])
+            status.update(step)
+
+        yield tell
 
 
 def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
@@ -54,14 +55,26 @@ if TYPE_CHECKING:
 __all__ = [
     "Reading",
     "ReleaseRun",
+    "Step",
     "open_table",
     "read_table",
     "run_release",
     "with_charge",
 ]
 
-Progress = Callable[[str], None]
-"""Called with what is being done, in a few words."""
+
+class Step(StrEnum):
+    """What a run does next, in a few words."""
+
+    READ = "reading the table"
+    COUNT = "counting"
+    CHARGE = "charging the ledger"
+    DRAW = "drawing the noise"
+    WRITE = "writing the files"
+
+
+Progress = Callable[[Step], None]
+"""Called with what is being done."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,7 +227,7 @@ def run_release(
     record = read_record(stored)
     require_margins(record, plan.document, repeat=repeat)
     warning = keep_head(plan.document, ledger, charge)
-    tell("writing the files")
+    tell(Step.WRITE)
     kind = plan.document.output.format
     files: dict[str, str] = {}
     if folder is not None:
@@ -286,12 +299,12 @@ def _release(
     read = reading
     check = None
     if plan.check is not None:
-        tell("counting")
+        tell(Step.COUNT)
         count = check_key(key, recount)
         check = _count(plan, ledger, count, (title, recount), source, read)
-    tell("charging the ledger")
+    tell(Step.CHARGE)
     charge = _charge(plan, ledger, key, title)
-    tell("drawing the noise")
+    tell(Step.DRAW)
 
     def draw() -> bytes:
         answers = plan.answer(read.aggregates, source=source, earlier=earlier)
@@ -423,7 +436,7 @@ def _read(plan: ReleasePlan, table: Any, tell: Progress, watch: RunWatch) -> Rea
             tasks = len(plan.tasks)
             return Reading(found[:tasks], opened.backend, found[tasks:])
 
-    tell("reading the table")
+    tell(Step.READ)
     return watch.bounded(read)
 
 
@@ -499,5 +512,5 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _nobody(what: str) -> None:
-    del what
+def _nobody(step: Step) -> None:
+    del step
