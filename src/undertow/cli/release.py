@@ -24,7 +24,7 @@ from undertow.cli.output import (
     stopped_after,
     working,
 )
-from undertow.errors import BudgetError, LedgerError, PlanError
+from undertow.errors import BudgetError, LedgerError, OutdatedLedger, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
@@ -89,7 +89,8 @@ def plan_command(
             _tell_of_no_check(file, loaded)
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
-        _tell_of_lost_ledger(loaded, as_of)
+        if _tell_of_lost_ledger(loaded, as_of):
+            raise typer.Exit(EXIT_REFUSED)
 
 
 @release.command("check")
@@ -248,14 +249,19 @@ def _load(path: Path) -> ReleaseFile:
     return load(path)
 
 
-def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> None:
-    """Say on standard error that a run would be refused, where a ledger was lost."""
+def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> bool:
+    """Say on standard error that a run would be refused, where a ledger was lost.
+
+    Tell whether it is there, but an older copy.
+    """
     try:
         loaded.require_ledger(as_of=as_of)
     except PlanError:
-        return  # no place for a ledger is known; a run is given one, or says so
+        return False  # no place for a ledger is known; a run is given one, or says so
     except (BudgetError, LedgerError) as fault:
         complain(f"A run without --ledger would be refused: {fault}")
+        return isinstance(fault, OutdatedLedger)
+    return False
 
 
 def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
@@ -279,7 +285,7 @@ def _telling() -> Iterator[Any]:
     """Show on a terminal what is being done, and have a stop say what is left of it."""
     from undertow.release.run import Step
 
-    left = {
+    left: dict[str, str] = {
         Step.READ: _UNCHARGED,
         Step.COUNT: _PERHAPS,
         Step.CHARGE: _PERHAPS,
@@ -294,7 +300,7 @@ def _telling() -> Iterator[Any]:
 
     with Console(stderr=True).status("planning") as status:
 
-        def tell(step: Step) -> None:
+        def tell(step: str) -> None:
             stopped_after(left[step])
             status.update(step)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow.errors import LedgerError
+from undertow.errors import OutdatedLedger
 from undertow.release.ledger_place import file_of
 from undertow.release.leftovers import locked_part, sweep_parts
 from undertow.release.table_place import TablePlace, table_of
@@ -188,14 +188,14 @@ def require_heads(ledger: BudgetLedger, folders: Iterable[Path]) -> None:
 
     Raises
     ------
-    LedgerError
+    OutdatedLedger
         If a folder keeps a head of this ledger that its chain does not reach.
     """
     for folder in folders:
         ours = [h for h in kept_heads(folder) if h.ledger == ledger.start]
         last = max(ours, key=lambda kept: kept.count, default=None)
         if last is not None and not ledger.holds(last.count, last.hash):
-            raise LedgerError(
+            raise OutdatedLedger(
                 f"{ledger.name} must hold all that was charged to it, got an older "
                 f"copy without entry {last.count}, of which {folder / HEADS} tells; "
                 "put the newest one back, or state a new budget on purpose with "

@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow.errors import LedgerError, LimitReached, PlanError
+from undertow.errors import LedgerError, LimitReached, MissingLedger, PlanError
 from undertow.release._arguments import path_text
 from undertow.release.document import (
     ReleaseDocument,
@@ -22,6 +22,7 @@ from undertow.release.ledger_place import (
     file_of,
     has_ledger,
     init_command,
+    is_latest,
     is_named,
     ledger_address,
     open_ledger,
@@ -36,7 +37,11 @@ from undertow.release.run import (
     with_charge,
 )
 from undertow.release.timeline import Timeline, run_moment
-from undertow.release.traces import require_kept_ledger, require_one_budget
+from undertow.release.traces import (
+    require_kept_ledger,
+    require_newest,
+    require_one_budget,
+)
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -184,11 +189,11 @@ class ReleaseFile:
             try:
                 read = read_table(plan, **about)
             except LimitReached as fault:
-                with open_ledger(plan, address) as opened:
+                with self._open(plan, address) as opened:
                     raise with_charge(
                         fault, plan, opened, title=self.title, repeat=repeat
                     ) from None
-        with open_ledger(plan, address) as opened:
+        with self._open(plan, address) as opened:
             return run_release(plan, opened, reading=read, **named)
 
     def create_ledger(
@@ -226,16 +231,36 @@ class ReleaseFile:
         Raises
         ------
         BudgetError
-            If its ledger was lost, or there is one of the same people nearby.
+            If its ledger was lost, or there is one of the same people nearby, or it is
+            an older copy.
         LedgerError
             If the ledger that the file names is not there.
         PlanError
             If nothing says where a ledger would be.
         """
-        address = ledger_address(self.document)
+        address, folder = ledger_address(self.document), self.folder(as_of=as_of)
         if not has_ledger(address, looking=True):
-            plan, folder = self.plan(as_of=as_of), self.folder(as_of=as_of)
-            self._require_new(plan, address, folder, given=False)
+            self._require_new(self.plan(as_of=as_of), address, folder, given=False)
+        elif is_latest(address):
+            from undertow.ledger import BudgetLedger
+
+            with BudgetLedger.open(address, read_only=True) as opened:
+                require_newest(self.document, opened, folder)
+
+    def _open(self, plan: ReleasePlan, address: str) -> BudgetLedger:
+        """Open or make the ledger of a run; say how one on a server is made."""
+        try:
+            return open_ledger(plan, address)
+        except MissingLedger:
+            if file_of(address) is not None:
+                raise
+            command = init_command(plan, address, dataset=self.title)
+            # One address alone, whose password is found whatever it is.
+            raise MissingLedger(
+                "the database that is named for this release must hold a ledger, got "
+                "none; look for a typing mistake, or make it on purpose with "
+                f"{command}."
+            ) from None
 
     def _require_new(
         self, plan: ReleasePlan, address: str, folder: Path | None, *, given: bool

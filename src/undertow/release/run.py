@@ -73,8 +73,8 @@ class Step(StrEnum):
     WRITE = "writing the files"
 
 
-Progress = Callable[[Step], None]
-"""Called with what is being done."""
+Progress = Callable[[str], None]
+"""Called with what is being done, a :class:`Step`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +187,7 @@ def run_release(
     PlanError
         If the run is for a time still to come, closed, or stored with margins settled
         in another way, or the folder holds another release.
-    LedgerError
+    OutdatedLedger
         If a manifest, or the head that is kept beside the table, tells of an output
         that the ledger does not know any more.
     BudgetExceeded
@@ -512,5 +512,5 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _nobody(step: Step) -> None:
-    del step
+def _nobody(what: str) -> None:
+    del what
