@@ -84,6 +84,15 @@ def test_a_release_that_is_stopped_says_so_at_any_moment(endless, number, part):
     ]
 
 
+def test_an_engine_that_looks_for_no_signal_is_stopped_all_the_same(endless):
+    # The endless view is read by then, in one step that does not come back.
+    number = signal.SIGTERM
+    done = stopped(["release", "run", "visits.toml"], endless, number, 8)
+    assert done.stderr == "stopped by SIGTERM; it charged nothing.\n"
+    assert done.returncode == 143
+    assert not [*endless.glob("undertow-*")]
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_any_command_that_is_stopped_says_so_at_any_moment(tmp_path, number):
     after = random.Random(number).uniform(0, 2)

@@ -17,6 +17,7 @@ import ctypes
 import math
 import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -51,6 +52,7 @@ _PAUSE_S = 0.02
 _GRACE_S = 10.0
 _AGAIN_S = 5.0  # where what was raised was swallowed
 _PATIENCE_S = 1.0  # for a server that was asked to give up a query
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _MB = 10**6
 _LEAST_MB = 150
 _FORM = re.compile(r"([0-9]{1,9})(MB|GB)\Z", re.ASCII)
@@ -106,12 +108,24 @@ class RunWatch:
         self._met_at, self._sent_at = math.inf, math.nan
         self._inside: int | None = None  # the thread that may be ended
         self._thread: threading.Thread | None = None
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self._before = -1
+        self._signalled_at = math.inf
         self._hook = sys.unraisablehook
         self._token: Token[RunWatch | None] | None = None
 
     def __enter__(self) -> Self:
         self._token = _current.set(self)
-        if self.time_limit_s is not None or self.memory_mb is not None:
+        main = threading.current_thread() is threading.main_thread()
+        if self._ending is not None and main:
+            # An engine may not look for signals: a command stops it for them.
+            self._wakeup = socket.socketpair()
+            for end in self._wakeup:
+                end.setblocking(False)
+            number = self._wakeup[1].fileno()
+            self._before = signal.set_wakeup_fd(number, warn_on_full_buffer=False)
+        limits = self.time_limit_s, self.memory_mb, self._wakeup
+        if any(limit is not None for limit in limits):
             self.count_anew()
             self._hook, sys.unraisablehook = sys.unraisablehook, self._unheard
             name = "undertow-limits"
@@ -126,10 +140,14 @@ class RunWatch:
         trace: TracebackType | None,
     ) -> None:
         self._over.set()
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(self._before)
         if self._token is not None:
             _current.reset(self._token)
         if self._thread is not None:
             self._thread.join()
+            for end in self._wakeup or ():
+                end.close()
             if sys.unraisablehook == self._unheard:
                 sys.unraisablehook = self._hook
 
@@ -204,8 +222,24 @@ class RunWatch:
         while not self._over.wait(_PAUSE_S):
             if self._met is None:
                 self._look()
+            now = time.monotonic()
             if self._met is not None:
-                self._stop(time.monotonic())
+                self._stop(now)
+            elif self._is_signalled(now) and self._inside is not None:
+                self._stop_engines(now - self._signalled_at)
+
+    def _is_signalled(self, now: float) -> bool:
+        """Tell whether a signal has come that the command answers."""
+        if self._wakeup is not None and self._signalled_at == math.inf:
+            with suppress(BlockingIOError):
+                if set(self._wakeup[0].recv(64)) & _SIGNALS:
+                    self._signalled_at = now
+        return self._signalled_at < math.inf
+
+    def _stop_engines(self, since: float) -> None:
+        for stop in list(self._stops):
+            with suppress(Exception):
+                stop(since)
 
     def _look(self) -> None:
         if time.monotonic() >= self._deadline:
@@ -235,9 +269,7 @@ class RunWatch:
                 _raise_in(inside, _Ended)
                 self._sent_at = now
         if inside is not None:
-            for stop in list(self._stops):
-                with suppress(Exception):
-                    stop(now - self._met_at)
+            self._stop_engines(now - self._met_at)
         if self._ending is not None and now - self._met_at > _GRACE_S:
             self._remove()
             self._ending(
