@@ -18,9 +18,12 @@
     ├── AuditError (ValueError)            what is audited misbehaves
     ├── DataError (ValueError)             a data file is missing or is another
     ├── EngineError                        a table engine failed
+    ├── LimitReached                       a run met its limit of time or memory
     ├── LedgerError                        a ledger cannot be read, or was edited
+    │   └── MissingLedger                  a database holds none
     ├── BudgetError                        the budget does not allow it
-    │   └── BudgetExceeded                 this spend would pass the budget
+    │   ├── BudgetExceeded                 this spend would pass the budget
+    │   └── OutdatedLedger (LedgerError)   a ledger is an older copy of itself
     ├── PlanError (ValueError)             a plan or file cannot be read as one
     ├── ModelError (ValueError)            a data model is malformed
     └── SearchError                        a search found no root
@@ -51,10 +54,13 @@ __all__ = [
     "InfeasibleTarget",
     "InfiniteLossError",
     "LedgerError",
+    "LimitReached",
     "MismatchError",
+    "MissingLedger",
     "ModelError",
     "NotApplicable",
     "NotionMismatchError",
+    "OutdatedLedger",
     "PlanError",
     "ScopeWarning",
     "SearchError",
@@ -166,6 +172,10 @@ class EngineError(UndertowError):
     """A table engine failed; its own words may hold data and are not repeated."""
 
 
+class LimitReached(UndertowError):
+    """A run met the limit of time or memory that it was given."""
+
+
 class LedgerError(UndertowError):
     """A ledger cannot be read or written, or what it holds was edited."""
 
@@ -176,6 +186,14 @@ class BudgetError(UndertowError):
 
 class BudgetExceeded(BudgetError):
     """The spend would pass the budget; nothing was charged."""
+
+
+class MissingLedger(LedgerError):
+    """A database holds no ledger."""
+
+
+class OutdatedLedger(LedgerError, BudgetError):
+    """A ledger lacks what was charged to it: it is an older copy, or another branch."""
 
 
 class PlanError(UndertowError, ValueError):

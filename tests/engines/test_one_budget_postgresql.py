@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from urllib.parse import quote
 
 import psycopg
@@ -157,13 +158,29 @@ def test_an_older_copy_on_a_server_and_a_database_without_one_are_refused(
     older = url.replace("ledger_first", "ledger_older")
     words = ("--output", tmp_path / "elsewhere")
     done = run("release", "run", path, "--ledger", older, *words, cwd=tmp_path)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert b"got an older copy without" in done.stderr
-    done = run("release", "run", path, "--ledger", tables["empty"], cwd=tmp_path)
-    assert done.returncode == 2
-    assert b"must hold a ledger, got none" in done.stderr
     done = run("release", "run", path, cwd=tmp_path)
     assert b"ledger must be given for a table in memory or on a server" in done.stderr
+
+
+def test_a_database_without_a_ledger_is_refused_with_the_command_that_makes_one(
+    tables, tmp_path
+):
+    url = with_password(tables["empty"], TOKEN)
+    path = release(tmp_path / "home", tables["one"])
+    done = run("release", "run", path, "--ledger", url, cwd=tmp_path)
+    assert done.returncode == 2
+    said = done.stderr.decode()
+    assert "must hold a ledger, got none" in said
+    check_hidden(done.stderr, done.stdout)
+    words = shlex.split(said.partition("with undertow ")[2].rstrip(".\n"))
+    assert words[:2] == ["ledger", "init"]
+    words[2] = words[2].replace("***", TOKEN)
+    assert words[2] == url.replace("postgres://", "postgresql://", 1) or words[2] == url
+    assert run(*words, cwd=tmp_path).returncode == 0
+    done = run("release", "run", path, "--ledger", url, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_next_weeks_table_is_charged_to_the_ledger_on_the_server(tables, tmp_path):

@@ -206,7 +206,7 @@ def test_duckdb_out_of_memory_costs_nothing(folder, monkeypatch):
     release = from_table(table, visits_mapping(queries=queries))
     with monkeypatch.context() as patch:
         patch.setattr(
-            run_module, "open_source", lambda *a, **k: real(*a, memory_mb=1, **k)
+            run_module, "open_source", lambda *a, **k: real(*a, **{**k, "memory_mb": 1})
         )
         with (
             BudgetLedger.open(path) as ledger,

@@ -13,7 +13,6 @@ import pytest
 from support.release_documents import visits_mapping, write_visits
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy import Pure
-from undertow.spaces import User
 
 MINUTES = {
     "name": "minutes",
@@ -22,7 +21,10 @@ MINUTES = {
     "low": 0,
     "high": 60,
 }
+# Nothing is bounded, which takes most of the time of a small release.
+ROWS_ALONE = {"promise": {"granularity": "event", "epsilon": "1"}, "bounds": {}}
 SHORT, LONG = 1, 25
+BOUNDED = 5  # one in so many
 
 
 @pytest.fixture
@@ -31,16 +33,21 @@ def place(tmp_path):
     rows = [f"{k % 50},{'ABC'[k % 3]},{k % 70}" for k in range(400)]
     count = iter(range(1000))
 
-    def made() -> Path:
+    def made(*, bounded: bool = True) -> Path:
         folder = tmp_path / f"place{next(count)}"
         folder.mkdir()
-        write_visits(
+        parts = {} if bounded else ROWS_ALONE
+        path = write_visits(
             folder,
             rows,
             columns="person,zone,minutes",
             source={"types": {"minutes": "int"}},
             queries=[*visits_mapping()["queries"], MINUTES],
+            **parts,
         )
+        if not bounded:
+            text = path.read_text().replace('unit = "person"', 'per = "event"')
+            path.write_text(text.replace("[bounds]\n", ""))
         return folder
 
     return made
@@ -108,7 +115,7 @@ def check_killed_run(runs, folder, **kill) -> str:
     assert contents(folder) == files
     assert {p.name for p in (folder / "release").iterdir()} == set(files)
     with BudgetLedger.open(folder / "visits.ledger") as ledger:
-        assert ledger.remaining(User()) == Pure(0)
+        assert [state.left for state in ledger.budget_states()] == [Pure(0)]
         assert [e.kind for e in ledger.history()] == ["charge", "output"]
     assert verify_ledger(folder / "visits.ledger") == []
     return found
@@ -116,16 +123,24 @@ def check_killed_run(runs, folder, **kill) -> str:
 
 def check_kills(runs, place, number: int) -> Counter[str]:
     """Kill so many runs at random calls and as many after random times."""
-    whole = runs.run("release", "run", "visits.toml", folder=place(), counting=True)
-    timed = runs.run("release", "run", "visits.toml", folder=place())
-    assert whole.status == timed.status == 0
+    calls, seconds = {}, {}
+    for bounded in (True, False):
+        folders = (place(bounded=bounded) for _ in range(2))
+        whole, timed = (
+            runs.run("release", "run", "visits.toml", folder=folder, counting=counting)
+            for folder, counting in zip(folders, (True, False), strict=True)
+        )
+        assert whole.status == timed.status == 0, whole.error
+        calls[bounded], seconds[bounded] = whole.calls, timed.seconds
     chance, found = random.Random(6), Counter[str]()
     for at in range(number):
         # One in each of so many equal parts of a run.
-        share = (at + chance.random()) / number
-        call = 1 + int(share * whole.calls)
-        found[check_killed_run(runs, place(), call=call)] += 1
-        found[check_killed_run(runs, place(), after=share * timed.seconds)] += 1
+        share, bounded = (at + chance.random()) / number, at % BOUNDED == 0
+        call = 1 + int(share * calls[bounded])
+        folder = place(bounded=bounded)
+        found[check_killed_run(runs, folder, call=call)] += 1
+        folder, after = place(bounded=bounded), share * seconds[bounded]
+        found[check_killed_run(runs, folder, after=after)] += 1
     return found
 
 

@@ -83,7 +83,7 @@ def test_a_run_that_is_asked_to_stop_removes_what_it_wrote(spilling, tmp_path, n
     process.send_signal(getattr(signal, name))  # a terminal that closes sends several
     output, error = process.communicate(timeout=60)
     assert process.returncode == 128 + getattr(signal, name)
-    assert (output, error) == ("", "")
+    assert (output, error) == ("", f"stopped by {name}; it charged nothing.\n")
     assert [*folder.iterdir()] == []
     assert not (tmp_path / "visits.ledger").exists()
 

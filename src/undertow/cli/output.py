@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ __all__ = [
     "private_files",
     "status_of",
     "stoppable",
+    "stopped_after",
     "working",
 ]
 
@@ -44,8 +46,11 @@ _EXIT_SIGNAL = 128  # the number of the signal is added, as shells do
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 10.0
+_AGAIN_S = 0.05
 _asked: list[tuple[int, float]] = []
 """The signals that asked this process to stop, and when."""
+_left: list[str] = []
+"""What a command that is stopped leaves, where it has said so: the last one holds."""
 
 
 def status_of(fault: BaseException) -> int | None:
@@ -71,25 +76,48 @@ def complain(fault: BaseException | str) -> None:
 def stoppable() -> Iterator[None]:
     """Let SIGTERM and SIGHUP end the command as Ctrl-C does: what is open is closed.
 
-    Engines turn a signal into a failure of their own. Whatever comes of it, the exit
-    status is 128 and the number of the signal. A signal within ten seconds after
-    another, as from a terminal that closes, does not disturb the cleaning up. What is
-    ignored, as by ``nohup``, stays ignored.
+    Engines turn a signal into a failure of their own. Whatever comes of it, a sentence
+    says so, and the exit status is 128 and the number of the signal. A signal within
+    ten seconds after another, as from a terminal that closes, does not disturb the
+    cleaning up. What is ignored, as by ``nohup``, stays ignored.
     """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     own = {n: how for n, how in before.items() if how is not signal.SIG_IGN}
+    unraisable = sys.unraisablehook
+
+    def unheard(fault: sys.UnraisableHookArgs) -> None:
+        """Stop once more where it was swallowed, as at the end of an object."""
+        if not _asked or fault.exc_type is not SystemExit:
+            unraisable(fault)
+            return
+        asked, _ = _asked.pop()
+        # Not at once: it would be raised in here, and be swallowed again.
+        main = threading.main_thread().ident
+        assert main is not None
+        threading.Timer(_AGAIN_S, signal.pthread_kill, (main, asked)).start()
+
+    sys.unraisablehook = unheard
     for number in own:
         signal.signal(number, _stop)
     try:
         yield
     except BaseException:
         if _asked:
-            raise SystemExit(_EXIT_SIGNAL + _asked[0][0]) from None
+            asked, _ = _asked[0]
+            rest = f"; {_left[-1]}" if _left else " before it was done"
+            complain(f"stopped by {signal.Signals(asked).name}{rest}.")
+            raise SystemExit(_EXIT_SIGNAL + asked) from None
         raise
     finally:
+        sys.unraisablehook = unraisable
         for number, how in own.items():
             # A process that is ending is not disturbed any more.
             signal.signal(number, signal.SIG_IGN if _asked else how)
+
+
+def stopped_after(left: str) -> None:
+    """Have a command that is stopped from now on say what it leaves."""
+    _left[:] = [left]
 
 
 def _stop(number: int, frame: object) -> None:

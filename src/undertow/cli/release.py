@@ -15,14 +15,16 @@ import typer
 from undertow._address import shown_address
 from undertow._printable import on_one_line
 from undertow.cli.output import (
+    EXIT_BAD_INPUT,
     EXIT_REFUSED,
     complain,
     guarded,
     print_json,
     private_files,
+    stopped_after,
     working,
 )
-from undertow.errors import BudgetError, LedgerError, PlanError
+from undertow.errors import BudgetError, LedgerError, OutdatedLedger, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
@@ -51,6 +53,9 @@ ReportFile = Annotated[
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _ROWS_SHOWN = 12
+_UNCHARGED = "it charged nothing"
+_PERHAPS = "it may have been charged: run it again, which charges nothing twice"
+_GOES_ON = "it is charged: run it again, which goes on without another charge"
 
 
 @release.command("plan")
@@ -84,7 +89,8 @@ def plan_command(
             _tell_of_no_check(file, loaded)
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
-        _tell_of_lost_ledger(loaded, as_of)
+        if _tell_of_lost_ledger(loaded, as_of):
+            raise typer.Exit(EXIT_REFUSED)
 
 
 @release.command("check")
@@ -155,6 +161,22 @@ def run_command(
             "table, a larger number counts anew, and pays for it.",
         ),
     ] = 1,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit",
+            metavar="TIME",
+            help="The most time that the run may take, such as 90s, 30m or 2h. A run "
+            "that meets a limit is charged without an output.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="The most memory of the process as a whole, such as 6GB or 800MB.",
+        ),
+    ] = None,
     report: ReportFile = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -165,11 +187,13 @@ def run_command(
 
     Example: [bold]undertow release run release.toml --ledger city.ledger[/bold]
 
-    Exit status: 0 done, 2 bad input, 3 refused because the guarantee would not hold or
-    the budget is spent.
+    Exit status: 0 done, 2 bad input or a limit that was met, 3 refused because the
+    guarantee would not hold or the budget is spent.
     """
+    stopped_after(_UNCHARGED)
     with guarded():
         loaded = _load(file)
+        limits = _limits(time_limit, memory)
         _require_report(report, made=loaded.folder(as_of=as_of, output=output))
         with private_files(), _telling() as tell:
             done = loaded.run(
@@ -180,6 +204,7 @@ def run_command(
                 recount=recount,
                 command=_command(),
                 progress=tell,
+                **limits,
             )
         if done.warning is not None:
             complain(done.warning)
@@ -191,6 +216,22 @@ def run_command(
             _print_run(done, report)
             if not done.repeated:
                 _tell_of_no_check(file, loaded)
+
+
+def _limits(time_limit: str | None, memory: str | None) -> dict[str, Any]:
+    from undertow.release.limits import memory_of, time_limit_of
+
+    return {
+        "time_limit_s": None if time_limit is None else time_limit_of(time_limit),
+        "memory_mb": None if memory is None else memory_of(memory),
+        "ending": _end,
+    }
+
+
+def _end(sentence: str) -> None:
+    """End the process where it is, as a kill does."""
+    complain(sentence)
+    os._exit(EXIT_BAD_INPUT)
 
 
 def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
@@ -208,14 +249,19 @@ def _load(path: Path) -> ReleaseFile:
     return load(path)
 
 
-def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> None:
-    """Say on standard error that a run would be refused, where a ledger was lost."""
+def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> bool:
+    """Say on standard error that a run would be refused, where a ledger was lost.
+
+    Tell whether it is there, but an older copy.
+    """
     try:
         loaded.require_ledger(as_of=as_of)
     except PlanError:
-        return  # no place for a ledger is known; a run is given one, or says so
+        return False  # no place for a ledger is known; a run is given one, or says so
     except (BudgetError, LedgerError) as fault:
         complain(f"A run without --ledger would be refused: {fault}")
+        return isinstance(fault, OutdatedLedger)
+    return False
 
 
 def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
@@ -236,14 +282,29 @@ def _command() -> str:
 
 @contextmanager
 def _telling() -> Iterator[Any]:
-    """Show on a terminal what is being done."""
+    """Show on a terminal what is being done, and have a stop say what is left of it."""
+    from undertow.release.run import Step
+
+    left: dict[str, str] = {
+        Step.READ: _UNCHARGED,
+        Step.COUNT: _PERHAPS,
+        Step.CHARGE: _PERHAPS,
+        Step.DRAW: _GOES_ON,
+        Step.WRITE: _GOES_ON,
+    }
+
     if not sys.stderr.isatty():
-        yield None
+        yield lambda step: stopped_after(left[step])
         return
     from rich.console import Console
 
     with Console(stderr=True).status("planning") as status:
-        yield status.update
+
+        def tell(step: str) -> None:
+            stopped_after(left[step])
+            status.update(step)
+
+        yield tell
 
 
 def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:

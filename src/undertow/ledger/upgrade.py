@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select
 
-from undertow.errors import LedgerError
+from undertow.errors import LedgerError, MissingLedger
 from undertow.ledger.connection import Place
 from undertow.ledger.tables import LATEST, version
 
@@ -76,7 +76,7 @@ def migrate(place: Place) -> None:
 
 def _require_known(found: int | None, place: Place) -> int:
     if found is None:
-        raise LedgerError(
+        raise MissingLedger(
             f"{place.name} must hold a ledger, got none; make one with undertow "
             "ledger init."
         )

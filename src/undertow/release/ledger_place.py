@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow._address import has_loose_secret
+from undertow._address import has_loose_secret, shown_address
 from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import ZCDP, Approx, Loss
@@ -31,6 +31,7 @@ __all__ = [
     "frame_of",
     "has_ledger",
     "init_command",
+    "is_latest",
     "is_named",
     "ledger_address",
     "open_ledger",
@@ -187,6 +188,25 @@ def is_named(document: ReleaseDocument) -> bool:
     return ledger is not None and "url" in ledger.model_fields_set
 
 
+def is_latest(address: str) -> bool:
+    """Tell whether a file is a ledger that is opened without being written to.
+
+    One of an older schema is brought to the present one by whoever opens it.
+    """
+    from undertow.ledger.connection import place_of
+    from undertow.ledger.tables import LATEST
+    from undertow.ledger.upgrade import schema_of
+
+    if file_of(address) is None:
+        return False
+    place = place_of(address, read_only=True)
+    try:
+        with place.reading() as link:
+            return schema_of(link) == LATEST
+    finally:
+        place.close()
+
+
 def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
     """Return the command that makes the ledger of a release on purpose.
 
@@ -195,12 +215,13 @@ def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
     plan : ReleasePlan
         Of the release.
     address : str
-        Where the ledger would be.
+        Where the ledger would be; a password is left out of the command.
     dataset : str
         What the release is called, where it does not name its data set.
     """
     stated, file = plan.document.ledger, plan.document.file
-    words = ["undertow", "ledger", "init", str(file_of(address) or address)]
+    place = str(file_of(address) or shown_address(address))
+    words = ["undertow", "ledger", "init", place]
     words += ["--dataset", dataset if stated is None else stated.dataset]
     loss = _budget(plan)
     names = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",)}

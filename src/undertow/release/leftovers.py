@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from undertow.release.limits import removed_by
+
 __all__ = ["locked_part", "private_folder", "sweep_parts"]
 
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.part", re.DOTALL)
@@ -75,10 +77,14 @@ def private_folder() -> tuple[Path, Callable[[], None]]:
             break
         os.close(handle)
 
+    held = [handle]
+
     def closing() -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
+        while held:  # a run that is cut short here calls it again
+            os.close(held.pop())
 
+    removed_by(closing)
     return folder, closing
 
 

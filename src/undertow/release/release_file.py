@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow.errors import LedgerError, PlanError
+from undertow.errors import LedgerError, LimitReached, MissingLedger, PlanError
 from undertow.release._arguments import path_text
 from undertow.release.document import (
     ReleaseDocument,
@@ -22,14 +22,26 @@ from undertow.release.ledger_place import (
     file_of,
     has_ledger,
     init_command,
+    is_latest,
     is_named,
     ledger_address,
     open_ledger,
 )
+from undertow.release.limits import RunWatch
 from undertow.release.plan import ReleasePlan, plan_release
-from undertow.release.run import Progress, ReleaseRun, read_table, run_release
+from undertow.release.run import (
+    Progress,
+    ReleaseRun,
+    read_table,
+    run_release,
+    with_charge,
+)
 from undertow.release.timeline import Timeline, run_moment
-from undertow.release.traces import require_kept_ledger, require_one_budget
+from undertow.release.traces import (
+    require_kept_ledger,
+    require_newest,
+    require_one_budget,
+)
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
@@ -89,6 +101,9 @@ class ReleaseFile:
         recount: int = 1,
         command: str | None = None,
         progress: Progress | None = None,
+        time_limit_s: float | None = None,
+        memory_mb: int | None = None,
+        ending: Callable[[str], None] | None = None,
     ) -> ReleaseRun:
         """Charge the ledger, release, and write the files.
 
@@ -109,16 +124,51 @@ class ReleaseFile:
             table in memory. It must hold no other release.
         repeat, recount, command, progress
             As in :func:`~undertow.release.run.run_release`.
+        time_limit_s : float, optional
+            The most seconds that the run may take until its noise is drawn.
+        memory_mb : int, optional
+            The most memory that this process may have, in millions of bytes, with all
+            that it has already.
+        ending : callable, optional
+            Called with a sentence where the run cannot be left ten seconds after it met
+            a limit; a program gives what ends its process.
 
         Raises
         ------
         PlanError
             Among others, if there is a running total and `as_of` is not given.
+        LimitReached
+            If the run meets a limit. Once the table is read it is charged then, without
+            an output: whether a limit is met depends on the rows.
         """
+        self._require_time(as_of)
+        with RunWatch(
+            time_limit_s=time_limit_s, memory_mb=memory_mb, ending=ending
+        ) as watch:
+            try:
+                plan = watch.bounded(lambda: self.plan(as_of=as_of))
+            except LimitReached as fault:
+                raise LimitReached(
+                    f"{fault}; no row was read yet and nothing is charged: run it "
+                    "again with a larger limit."
+                ) from None
+            return self._run(
+                plan, ledger, output, repeat, recount, command, progress, watch
+            )
+
+    def _run(
+        self,
+        plan: ReleasePlan,
+        ledger: BudgetLedger | str | os.PathLike[str] | None,
+        output: str | os.PathLike[str] | None,
+        repeat: int,
+        recount: int,
+        command: str | None,
+        progress: Progress | None,
+        watch: RunWatch,
+    ) -> ReleaseRun:
         from undertow.ledger import BudgetLedger
 
-        self._require_time(as_of)
-        plan = self.plan(as_of=as_of)
         about: dict[str, Any] = {
             "table": self.table,
             "folder": self._folder(plan.timeline, output),
@@ -126,6 +176,7 @@ class ReleaseFile:
             "repeat": repeat,
             "recount": recount,
             "progress": progress,
+            "watch": watch,
         }
         named = {"command": command, **about}
         if isinstance(ledger, BudgetLedger):
@@ -135,8 +186,14 @@ class ReleaseFile:
         read = None
         if not has_ledger(address):  # it fixes the budget for good, so it is made last
             self._require_new(plan, address, about["folder"], given=given is not None)
-            read = read_table(plan, **about)
-        with open_ledger(plan, address) as opened:
+            try:
+                read = read_table(plan, **about)
+            except LimitReached as fault:
+                with self._open(plan, address) as opened:
+                    raise with_charge(
+                        fault, plan, opened, title=self.title, repeat=repeat
+                    ) from None
+        with self._open(plan, address) as opened:
             return run_release(plan, opened, reading=read, **named)
 
     def create_ledger(
@@ -174,16 +231,36 @@ class ReleaseFile:
         Raises
         ------
         BudgetError
-            If its ledger was lost, or there is one of the same people nearby.
+            If its ledger was lost, or there is one of the same people nearby, or it is
+            an older copy.
         LedgerError
             If the ledger that the file names is not there.
         PlanError
             If nothing says where a ledger would be.
         """
-        address = ledger_address(self.document)
+        address, folder = ledger_address(self.document), self.folder(as_of=as_of)
         if not has_ledger(address, looking=True):
-            plan, folder = self.plan(as_of=as_of), self.folder(as_of=as_of)
-            self._require_new(plan, address, folder, given=False)
+            self._require_new(self.plan(as_of=as_of), address, folder, given=False)
+        elif is_latest(address):
+            from undertow.ledger import BudgetLedger
+
+            with BudgetLedger.open(address, read_only=True) as opened:
+                require_newest(self.document, opened, folder)
+
+    def _open(self, plan: ReleasePlan, address: str) -> BudgetLedger:
+        """Open or make the ledger of a run; say how one on a server is made."""
+        try:
+            return open_ledger(plan, address)
+        except MissingLedger:
+            if file_of(address) is not None:
+                raise
+            command = init_command(plan, address, dataset=self.title)
+            # One address alone, whose password is found whatever it is.
+            raise MissingLedger(
+                "the database that is named for this release must hold a ledger, got "
+                "none; look for a typing mistake, or make it on purpose with "
+                f"{command}."
+            ) from None
 
     def _require_new(
         self, plan: ReleasePlan, address: str, folder: Path | None, *, given: bool

@@ -13,16 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from undertow._validate import check_count
-from undertow.errors import AssumptionError, BudgetExceeded, PlanError
+from undertow.errors import (
+    AssumptionError,
+    BudgetExceeded,
+    LimitReached,
+    PlanError,
+    UndertowError,
+)
 from undertow.release.earlier import RunKeys, earlier_nodes, find_charge, run_keys
 from undertow.release.engine import run_jobs
 from undertow.release.heads import keep_head
 from undertow.release.ledger_place import frame_of, require_ledger
+from undertow.release.limits import RunWatch, engine_memory_mb
 from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
@@ -44,10 +52,29 @@ if TYPE_CHECKING:
     from undertow.mechanisms import NoiseSource
     from undertow.release.job import Aggregates
 
-__all__ = ["Reading", "ReleaseRun", "open_table", "read_table", "run_release"]
+__all__ = [
+    "Reading",
+    "ReleaseRun",
+    "Step",
+    "open_table",
+    "read_table",
+    "run_release",
+    "with_charge",
+]
+
+
+class Step(StrEnum):
+    """What a run does next, in a few words."""
+
+    READ = "reading the table"
+    COUNT = "counting"
+    CHARGE = "charging the ledger"
+    DRAW = "drawing the noise"
+    WRITE = "writing the files"
+
 
 Progress = Callable[[str], None]
-"""Called with what is being done, in a few words."""
+"""Called with what is being done, a :class:`Step`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,12 +108,13 @@ def read_table(
     repeat: int = 1,
     recount: int = 1,
     progress: Progress | None = None,
+    watch: RunWatch | None = None,
 ) -> Reading:
     """Read what a run needs where there is no ledger yet; nothing is made or charged.
 
     Parameters
     ----------
-    plan, table, folder, title, repeat, recount, progress
+    plan, table, folder, title, repeat, recount, progress, watch
         As in :func:`run_release`.
 
     Raises
@@ -95,6 +123,8 @@ def read_table(
         If the run would be refused, whatever is in the table.
     EngineError
         If the table cannot be read.
+    LimitReached
+        If the reading meets a limit; that is to be charged, see :func:`with_charge`.
     """
     _check(folder, None)
     if folder is not None:
@@ -102,7 +132,7 @@ def read_table(
     plan.timeline.require_over(_now())
     earlier_nodes(plan, None, _checked(repeat, "repeat"))
     _checked(recount, "recount")
-    return _read(plan, table, progress or _nobody)
+    return _read(plan, table, progress or _nobody, watch or RunWatch())
 
 
 def run_release(
@@ -118,6 +148,7 @@ def run_release(
     progress: Progress | None = None,
     source: NoiseSource | None = None,
     reading: Reading | None = None,
+    watch: RunWatch | None = None,
 ) -> ReleaseRun:
     """Run a planned release and charge it to a ledger.
 
@@ -148,13 +179,15 @@ def run_release(
     reading : Reading, optional
         Of the same plan and table, from ``undertow.release.run.read_table``; the table
         is read now by default.
+    watch : RunWatch, optional
+        Its limits, as of ``undertow.release.limits``; none by default.
 
     Raises
     ------
     PlanError
         If the run is for a time still to come, closed, or stored with margins settled
         in another way, or the folder holds another release.
-    LedgerError
+    OutdatedLedger
         If a manifest, or the head that is kept beside the table, tells of an output
         that the ledger does not know any more.
     BudgetExceeded
@@ -163,8 +196,10 @@ def run_release(
         If the count before the release finds too little; it alone is charged then.
     EngineError
         If the table cannot be read; nothing is charged then.
+    LimitReached
+        If it meets a limit of `watch`; it is charged then, without an output.
     """
-    tell = progress or _nobody
+    tell, watch = progress or _nobody, watch or RunWatch()
     _check(folder, source)
     require_ledger(plan, ledger)
     keys = run_keys(plan, ledger, repeat=_checked(repeat, "repeat"))
@@ -187,11 +222,12 @@ def run_release(
             tell,
             source,
             reading,
+            watch,
         )
     record = read_record(stored)
     require_margins(record, plan.document, repeat=repeat)
     warning = keep_head(plan.document, ledger, charge)
-    tell("writing the files")
+    tell(Step.WRITE)
     kind = plan.document.output.format
     files: dict[str, str] = {}
     if folder is not None:
@@ -250,29 +286,87 @@ def _release(
     tell: Progress,
     source: NoiseSource | None,
     reading: Reading | None,
+    watch: RunWatch,
 ) -> tuple[Charge, bytes, bool]:
     """Ask, charge, draw and store; return what is committed, and if it is our draw."""
     table, title, command, repeat, recount = about
     earlier = earlier_nodes(plan, ledger, repeat)
-    read = _read(plan, table, tell) if reading is None else reading
+    if reading is None:
+        try:
+            reading = _read(plan, table, tell, watch)
+        except LimitReached as fault:
+            raise with_charge(fault, plan, ledger, key=key, title=title) from None
+    read = reading
     check = None
     if plan.check is not None:
-        tell("counting")
+        tell(Step.COUNT)
         count = check_key(key, recount)
         check = _count(plan, ledger, count, (title, recount), source, read)
-    tell("charging the ledger")
-    details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
-    charge = ledger.charge(
-        plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
-    )
-    tell("drawing the noise")
-    answers = plan.answer(read.aggregates, source=source, earlier=earlier)
-    record = run_record(
-        plan, answers, engine=read.engine, title=title, command=command, check=check
-    )
-    drawn = record_bytes(record)
+    tell(Step.CHARGE)
+    charge = _charge(plan, ledger, key, title)
+    tell(Step.DRAW)
+
+    def draw() -> bytes:
+        answers = plan.answer(read.aggregates, source=source, earlier=earlier)
+        record = run_record(
+            plan, answers, engine=read.engine, title=title, command=command, check=check
+        )
+        return record_bytes(record)
+
+    try:
+        drawn = watch.bounded(draw, timed=False)
+    except LimitReached as fault:
+        raise _said(fault, charge) from None
     stored = ledger.store(charge, drawn)
     return charge, stored, stored == drawn
+
+
+def _charge(plan: ReleasePlan, ledger: BudgetLedger, key: str, title: str) -> Charge:
+    details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
+    return ledger.charge(
+        plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
+    )
+
+
+def with_charge(
+    fault: LimitReached,
+    plan: ReleasePlan,
+    ledger: BudgetLedger,
+    *,
+    title: str,
+    repeat: int = 1,
+    key: str | None = None,
+) -> LimitReached:
+    """Charge a run that met a limit while it read, without an output, and say so.
+
+    Whether a run meets a limit depends on the rows. No epsilon bounds what that tells;
+    but nobody learns it of one question after another without paying for each.
+
+    Parameters
+    ----------
+    fault : LimitReached
+        What was met.
+    plan, ledger, title, repeat
+        As in :func:`run_release`.
+    key : str, optional
+        Of the charge; by default that of the run.
+    """
+    try:
+        if key is None:
+            keys = run_keys(plan, ledger, repeat=repeat)
+            known = find_charge(ledger, keys)
+            key = keys.exact[0] if known is None else known.key
+        return _said(fault, _charge(plan, ledger, key, title))
+    except UndertowError as refusal:
+        return LimitReached(f"{fault}, and it could not be charged: {refusal}")
+
+
+def _said(fault: LimitReached, charge: Charge) -> LimitReached:
+    return LimitReached(
+        f"{fault}; it is charged as entry {charge.number} without an output, because "
+        "whether it meets a limit depends on the rows: run it again with a larger "
+        "limit, which is not charged again."
+    )
 
 
 def _count(
@@ -335,12 +429,15 @@ def _require_enough(check: dict[str, Any] | None, recount: int) -> None:
     )
 
 
-def _read(plan: ReleasePlan, table: Any, tell: Progress) -> Reading:
-    tell("reading the table")
-    with open_table(plan, table) as opened:
-        found = _ask(plan, opened)
-        tasks = len(plan.tasks)
-        return Reading(found[:tasks], opened.backend, found[tasks:])
+def _read(plan: ReleasePlan, table: Any, tell: Progress, watch: RunWatch) -> Reading:
+    def read() -> Reading:
+        with open_table(plan, table) as opened:
+            found = _ask(plan, opened)
+            tasks = len(plan.tasks)
+            return Reading(found[:tasks], opened.backend, found[tasks:])
+
+    tell(Step.READ)
+    return watch.bounded(read)
 
 
 def open_table(plan: ReleasePlan, table: Any) -> Source:
@@ -349,9 +446,10 @@ def open_table(plan: ReleasePlan, table: Any) -> Source:
     if (table is None) == (document.source.table is None):
         got = "neither" if table is None else "both"
         raise PlanError(f"one of source.table and table must be given, got {got}.")
+    most = engine_memory_mb()
     if table is not None:
-        return open_source(table, types=document.source.types)
-    return open_source(document.source, folder=document.path(""))
+        return open_source(table, types=document.source.types, memory_mb=most)
+    return open_source(document.source, folder=document.path(""), memory_mb=most)
 
 
 def _ask(plan: ReleasePlan, source: Source) -> list[Aggregates]:

@@ -16,6 +16,7 @@ from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
 from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of, type_name
+from undertow.release.limits import ended_by, ran_out_of_memory, stops_postgres
 from undertow.release.source_collated import has_collations
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_guessed, is_stored
@@ -243,6 +244,8 @@ def guarded(backend: str) -> Iterator[None]:
         # Of other faults the kind may depend on what is in a row.
         outer = any(base.__name__ == "OperationalError" for base in type(fault).__mro__)
         kind = type(fault).__name__ if outer else "an error"
+        if kind == "OutOfMemoryException":
+            ran_out_of_memory()
         raise EngineError(
             f"{_NAMES.get(backend, backend)} must finish the query, got {kind}; check "
             "the table and the engine, whose own message may hold data and is not "
@@ -428,6 +431,10 @@ def _times(source: Source, forms: Mapping[str, TimeFormat]) -> dict[str, Any]:
 
 def _open_ibis(table: Any) -> Source:
     backend = backend_of(table)
+    if backend == "duckdb":
+        ended_by(lambda since: table.get_backend().con.interrupt())
+    elif backend == "postgres":
+        ended_by(stops_postgres(table.get_backend().con))
     for held in table.op().find(load("ibis.expr.operations").InMemoryTable):
         if any(str(kind) == "object" for kind in getattr(_frame(held), "dtypes", ())):
             raise PlanError(

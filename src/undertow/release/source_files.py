@@ -20,6 +20,7 @@ from undertow._validate import check_count
 from undertow.errors import PlanError, UndertowError
 from undertow.release._extras import load
 from undertow.release.leftovers import private_folder
+from undertow.release.limits import ended_by
 from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
 from undertow.release.source_csv import open_csv
@@ -118,6 +119,7 @@ def connect_duckdb(
         connection = ibis.duckdb.connect(
             database or ":memory:", read_only=database is not None, **settings
         )
+        ended_by(lambda since: connection.con.interrupt())
         connection.raw_sql("SET TimeZone = 'UTC'")
     except BaseException:
         remove()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from undertow._address import Address, read_address
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._extras import load
+from undertow.release.limits import ended_by, limited_s, stops_postgres
 from undertow.release.source import Source, guarded, texts_as_written
 from undertow.release.source_collated import has_collations
 from undertow.release.source_files import Limits, open_file
@@ -20,6 +22,7 @@ __all__ = ["is_url", "open_url"]
 _SCHEMES = ("duckdb", "postgres", "postgresql", "spark")
 _GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _SPARK_MARKS = "*?[]{}\\"
+_AFTER_LIMIT_S = 5
 _OPTIONS = {"sslmode", "sslrootcert", "statement_timeout_s", "connect_timeout"}
 
 
@@ -84,6 +87,10 @@ def _open_postgres(address: Address, name: str) -> Source:
         "-c default_transaction_read_only=on -c timezone=UTC"
         " -c standard_conforming_strings=on"  # else a backslash ends a text
     )
+    limit = limited_s()
+    if timeout is None and limit is not None:
+        # Should this process be gone before it can cancel the query.
+        timeout = str(math.ceil(limit) + _AFTER_LIMIT_S)
     if timeout is not None:
         session += f" -c statement_timeout={timeout}s"
     schema, _, table = name.rpartition(".")
@@ -104,6 +111,7 @@ def _open_postgres(address: Address, name: str) -> Source:
             f"PostgreSQL must be reachable, got {type(fault).__name__}; check host, "
             "user, database and password."
         ) from None
+    ended_by(stops_postgres(connection.con))
     if connection.con.info.parameter_status("server_encoding") == "SQL_ASCII":
         connection.disconnect()
         raise PlanError(  # a row of any bytes would end the query
@@ -154,6 +162,7 @@ def _open_spark(address: Address, name: str, root: Path) -> Source:
     with guarded("pyspark"):
         builder = sql.SparkSession.builder.appName("undertow").master(master)
         session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+        ended_by(lambda since: session.sparkContext.cancelAllJobs())
         session.conf.set("spark.sql.session.timeZone", "UTC")
         texts_as_written(session)
         # It would guess types from which folders (year=2026/) there are.

@@ -11,6 +11,7 @@ from typing import Any
 
 from undertow.errors import PlanError
 from undertow.release._extras import load
+from undertow.release.limits import ended_by
 from undertow.release.source import Source, guarded
 from undertow.release.source_files import (
     Limits,
@@ -62,6 +63,7 @@ def open_sqlite(path: Path, relation: str | None, *, limits: Limits) -> Source:
         file = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
     except sqlite3.Error:
         raise PlanError(f"{path.name} must be a readable SQLite file.") from None
+    ended_by(lambda since: file.interrupt())
     try:
         return _copied(file, path, relation, limits)
     except (sqlite3.Error, UnicodeDecodeError) as fault:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow._address import is_address
-from undertow.errors import BudgetError, LedgerError, PlanError
+from undertow.errors import BudgetError, OutdatedLedger, PlanError
 from undertow.release.heads import (
     HEADS,
     KeptHead,
@@ -216,7 +216,7 @@ def require_newest(
 
     Raises
     ------
-    LedgerError
+    OutdatedLedger
         If it lacks what one of them tells of.
     """
     own = [] if folder is None else [*_run_folders(folder)]
@@ -226,7 +226,7 @@ def require_newest(
             continue
         ours = charge.get("ledger") == ledger.start
         if (ours or place in own) and not _knows(ledger, charge, ours=ours):
-            raise LedgerError(
+            raise OutdatedLedger(
                 f"{ledger.name} must hold all that was charged to it, got an older "
                 f"copy without the output that {place / MANIFEST} tells of; put the "
                 "newest one back, or state a new budget on purpose with undertow "

@@ -49,7 +49,7 @@ def test_an_older_copy_of_the_ledger_is_refused(tmp_path, monkeypatch, copy):
     shutil.copy(ledger, tmp_path / "newest")
     shutil.copy(tmp_path / copy, ledger)
     done = invoke("release", "run", path)
-    assert done.exit_code == 2
+    assert done.exit_code == 3
     assert len(done.stderr.splitlines()) == 1
     assert "got an older copy without the output that" in done.stderr
     shutil.copy(tmp_path / "newest", ledger)

@@ -390,8 +390,15 @@ def test_an_older_copy_is_refused_wherever_the_output_goes(tmp_path, lost):
         (tmp_path / HEADS).unlink()
     else:
         shutil.rmtree(tmp_path / "release")
+    before = {p: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()}
+    planned = invoke("release", "plan", path, "--json")
+    assert planned.exit_code == 3
+    assert json.loads(planned.stdout)["ledger"] == str(tmp_path / "visits.ledger")
+    assert planned.stderr.count("\n") == 1
+    assert {p: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == before
     done = run(path, "--output", tmp_path / "deep" / "elsewhere")
-    assert done.exit_code == 2
+    assert done.exit_code == 3
+    assert planned.stderr.endswith(f"would be refused: {done.stderr}")
     assert "visits.ledger must hold all that was charged to it, got an older" in (
         done.stderr
     )

@@ -1,0 +1,455 @@
+"""Limits of a run: how long it may take, and how much memory its process may have.
+
+A thread looks at the clock and at the memory of the process. Where a limit is met it
+stops the engines, and raises an exception in the thread of the run, but only in the
+parts of a run that may be left anywhere: planning, reading, drawing. The ledger and the
+files are never left in the middle. A command that is still not over some seconds later
+is ended like a killed one, of which the ledger knows how to go on.
+
+Time that passes while noise is drawn counts for nothing, and counts anew from there:
+how long a draw takes depends on what is drawn, and a run that is cut short by it would
+choose among draws (Theorem 2 of the page *The ledger*).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from undertow._validate import check_count
+from undertow.errors import LimitReached, PlanError
+from undertow.release.durations import parse_duration
+
+__all__ = [
+    "RunWatch",
+    "ended_by",
+    "engine_memory_mb",
+    "limited_s",
+    "memory_of",
+    "ran_out_of_memory",
+    "removed_by",
+    "resident_mb",
+    "stops_postgres",
+    "time_limit_of",
+    "written_memory",
+]
+
+_T = TypeVar("_T")
+_PAUSE_S = 0.02
+_GRACE_S = 10.0
+_AGAIN_S = 5.0  # where what was raised was swallowed
+_PATIENCE_S = 1.0  # for a server that was asked to give up a query
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_MB = 10**6
+_LEAST_MB = 150
+_FORM = re.compile(r"([0-9]{1,9})(MB|GB)\Z", re.ASCII)
+_STATM = Path("/proc/self/statm")
+_MARGIN = 0.05
+"""The part of a limit that is left for what is taken between two looks."""
+
+
+class _Ended(BaseException):
+    """Raised in the thread of a run by its watch; nothing catches it by mistake."""
+
+
+class RunWatch:
+    """Ends a run that meets a limit.
+
+    Parameters
+    ----------
+    time_limit_s : float, optional
+        The most seconds before the noise is drawn, and again after it.
+    memory_mb : int, optional
+        The most memory that the process may have, in millions of bytes.
+    ending : callable, optional
+        Called with a sentence where a run is not over ten seconds after it met a limit;
+        ends the process.
+
+    Raises
+    ------
+    PlanError
+        If a limit is not positive, or the memory of a process cannot be seen here.
+
+    Notes
+    -----
+    What counts as memory is what the process has in the machine (resident). Limits of
+    the address space are none: the engines reserve far more than they use.
+    """
+
+    def __init__(
+        self,
+        *,
+        time_limit_s: float | None = None,
+        memory_mb: int | None = None,
+        ending: Callable[[str], None] | None = None,
+    ) -> None:
+        self.time_limit_s = _checked_time(time_limit_s)
+        self.memory_mb = _checked_memory(memory_mb)
+        self._ending = ending
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._stops: list[Callable[[float], None]] = []
+        self._removing: list[Callable[[], None]] = []
+        self._deadline = math.inf
+        self._met: str | None = None  # what was met, in words
+        self._met_at, self._sent_at = math.inf, math.nan
+        self._inside: int | None = None  # the thread that may be ended
+        self._thread: threading.Thread | None = None
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
+        self._before = -1
+        self._signalled_at = math.inf
+        self._hook = sys.unraisablehook
+        self._token: Token[RunWatch | None] | None = None
+
+    def __enter__(self) -> Self:
+        self._token = _current.set(self)
+        main = threading.current_thread() is threading.main_thread()
+        if self._ending is not None and main:
+            # An engine may not look for signals: a command stops it for them.
+            self._wakeup = socket.socketpair()
+            for end in self._wakeup:
+                end.setblocking(False)
+            number = self._wakeup[1].fileno()
+            self._before = signal.set_wakeup_fd(number, warn_on_full_buffer=False)
+        limits = self.time_limit_s, self.memory_mb, self._wakeup
+        if any(limit is not None for limit in limits):
+            self.count_anew()
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._unheard
+            name = "undertow-limits"
+            self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(self._before)
+        if self._token is not None:
+            _current.reset(self._token)
+        if self._thread is not None:
+            self._thread.join()
+            for end in self._wakeup or ():
+                end.close()
+            if sys.unraisablehook == self._unheard:
+                sys.unraisablehook = self._hook
+
+    def count_anew(self) -> None:
+        """Give the run its whole time from now on."""
+        if self.time_limit_s is not None:
+            self._deadline = time.monotonic() + self.time_limit_s
+
+    def bounded(self, work: Callable[[], _T], *, timed: bool = True) -> _T:
+        """Do a part of a run that may be left anywhere.
+
+        Parameters
+        ----------
+        work : callable
+            The part.
+        timed : bool
+            Whether its time counts; it must not where noise is drawn.
+
+        Raises
+        ------
+        LimitReached
+            If a limit was met.
+        """
+        if self._thread is None:
+            return work()
+        try:
+            if not timed and self._met is None:
+                self._deadline = math.inf
+            self._begin()
+            try:
+                return work()
+            finally:
+                self._end()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            self._end()
+            if self._met is None:
+                raise
+            self._remove()
+            raise LimitReached(self._met) from None
+        finally:
+            if not timed:
+                self.count_anew()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._met is not None:
+                raise _Ended
+            self._inside = threading.get_ident()
+
+    def _end(self) -> None:
+        """Let nothing more be raised, whatever is on its way."""
+        while True:
+            try:
+                with self._lock:
+                    self._inside = None
+                    _raise_in(threading.get_ident(), None)
+                return
+            except _Ended:
+                continue
+
+    def _unheard(self, fault: sys.UnraisableHookArgs) -> None:
+        """Raise once more what was swallowed where nothing can be raised."""
+        if fault.exc_type is _Ended:
+            self._sent_at = math.nan
+        else:
+            self._hook(fault)
+
+    def _watch(self) -> None:
+        """Look, again and again, until the run is over."""
+        while not self._over.wait(_PAUSE_S):
+            if self._met is None:
+                self._look()
+            now = time.monotonic()
+            if self._met is not None:
+                self._stop(now)
+            elif self._is_signalled(now) and self._inside is not None:
+                self._stop_engines(now - self._signalled_at)
+
+    def _is_signalled(self, now: float) -> bool:
+        """Tell whether a signal has come that the command answers."""
+        if self._wakeup is not None and self._signalled_at == math.inf:
+            with suppress(BlockingIOError):
+                if set(self._wakeup[0].recv(64)) & _SIGNALS:
+                    self._signalled_at = now
+        return self._signalled_at < math.inf
+
+    def _stop_engines(self, since: float) -> None:
+        for stop in list(self._stops):
+            with suppress(Exception):
+                stop(since)
+
+    def _look(self) -> None:
+        if time.monotonic() >= self._deadline:
+            self._meet(memory=False)
+        elif self.memory_mb is not None:
+            if resident_mb() >= self.memory_mb * (1 - _MARGIN):
+                self._meet(memory=True)
+
+    def _meet(self, *, memory: bool) -> None:
+        """Note that a limit was met; how much was taken is not said."""
+        if memory:
+            assert self.memory_mb is not None
+            most = f"{written_memory(self.memory_mb)} of memory"
+        else:
+            assert self.time_limit_s is not None
+            most = f"{self.time_limit_s:g} seconds"
+        with self._lock:
+            if self._met is None:
+                self._met = f"the run must take at most {most}, got more"
+                self._met_at = time.monotonic()
+
+    def _stop(self, now: float) -> None:
+        """Stop the engines and raise in the run; late, end the process."""
+        with self._lock:
+            inside = self._inside
+            if inside is not None and not now - self._sent_at < _AGAIN_S:
+                _raise_in(inside, _Ended)
+                self._sent_at = now
+        if inside is not None:
+            self._stop_engines(now - self._met_at)
+        if self._ending is not None and now - self._met_at > _GRACE_S:
+            self._remove()
+            self._ending(
+                f"{self._met}; it was ended where it was, and what was charged is in "
+                "the ledger: run it again with a larger limit."
+            )
+
+    def _remove(self) -> None:
+        """Remove what the run would have removed at its end."""
+        for remove in list(self._removing):
+            with suppress(Exception):
+                remove()
+
+
+_current: ContextVar[RunWatch | None] = ContextVar("undertow_watch", default=None)
+
+
+def ended_by(stop: Callable[[float], None]) -> None:
+    """Have an engine stopped, where the run that opens it meets a limit.
+
+    Parameters
+    ----------
+    stop : callable
+        Called again and again until the run has left the engine, with the seconds since
+        the limit was met; must not wait.
+    """
+    watch = _current.get()
+    if watch is not None:
+        watch._stops.append(stop)
+
+
+def removed_by(remove: Callable[[], None]) -> None:
+    """Have something removed, where the run that makes it meets a limit.
+
+    Parameters
+    ----------
+    remove : callable
+        May be called more than once.
+    """
+    watch = _current.get()
+    if watch is not None:
+        watch._removing.append(remove)
+
+
+def limited_s() -> float | None:
+    """Return the time limit of the run that asks, in seconds; None if it has none."""
+    watch = _current.get()
+    return None if watch is None else watch.time_limit_s
+
+
+def ran_out_of_memory() -> None:
+    """Note that an engine used up its part of the memory, where the run has a limit."""
+    watch = _current.get()
+    if watch is not None and watch.memory_mb is not None:
+        watch._meet(memory=True)
+
+
+def engine_memory_mb() -> int | None:
+    """Return the memory that DuckDB may count; None where the run has no limit.
+
+    Notes
+    -----
+    Half of what the process does not have yet: DuckDB counts about two thirds of what
+    it takes, and the answers are read into Python.
+
+    Raises
+    ------
+    PlanError
+        If too little is left to read any table.
+    """
+    watch = _current.get()
+    if watch is None or watch.memory_mb is None:
+        return None
+    taken = resident_mb()
+    if watch.memory_mb - taken < _LEAST_MB:
+        raise PlanError(
+            f"memory must be at least {math.ceil(taken) + _LEAST_MB} MB for this run, "
+            f"got {watch.memory_mb} MB; Python and its libraries take much of it."
+        )
+    return int(watch.memory_mb - taken) // 2
+
+
+def stops_postgres(connection: Any) -> Callable[[float], None]:
+    """Return what ends the query of a connection, whether or not its server answers.
+
+    Parameters
+    ----------
+    connection : psycopg.Connection
+        Of the run.
+    """
+    asked: list[threading.Thread] = []
+
+    def stop(since: float) -> None:
+        if not asked:  # the server ends the query, and may be slow to hear
+            asked.append(threading.Thread(target=connection.cancel, daemon=True))
+            asked[0].start()
+        elif since > _PATIENCE_S:
+            with socket.socket(fileno=os.dup(connection.fileno())) as link:
+                link.shutdown(socket.SHUT_RDWR)
+
+    return stop
+
+
+def time_limit_of(text: str) -> float:
+    """Read a time limit, such as 90s, 30m or 2h, as seconds.
+
+    Raises
+    ------
+    PlanError
+        If it has another form.
+    """
+    try:
+        return parse_duration(text, name="time limit") / 10**6
+    except ValueError as fault:
+        raise PlanError(str(fault)) from None
+
+
+def memory_of(text: str) -> int:
+    """Read a limit of memory, such as 6GB or 800MB, as millions of bytes.
+
+    Raises
+    ------
+    PlanError
+        If it has another form.
+
+    Examples
+    --------
+    >>> memory_of("6GB"), written_memory(800)
+    (6000, '800MB')
+    """
+    found = _FORM.match(text)
+    if found is None or int(found[1]) == 0:
+        raise PlanError(
+            "memory must be a positive whole number and one of MB and GB, such as "
+            f"6GB, got {text[:40]!r}."
+        )
+    return int(found[1]) * (1000 if found[2] == "GB" else 1)
+
+
+def written_memory(memory_mb: int) -> str:
+    """Write a limit of memory as :func:`memory_of` reads it."""
+    whole, rest = divmod(memory_mb, 1000)
+    return f"{memory_mb}MB" if rest else f"{whole}GB"
+
+
+def resident_mb() -> float:
+    """Return the memory that this process has in the machine, in millions of bytes."""
+    pages = int(_STATM.read_bytes().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / _MB
+
+
+def _checked_time(time_limit_s: float | None) -> float | None:
+    if time_limit_s is None:
+        return None
+    number = not isinstance(time_limit_s, bool) and isinstance(
+        time_limit_s, int | float
+    )
+    if not number or not 0 < time_limit_s < math.inf:
+        raise PlanError(
+            f"time_limit_s must be a positive number of seconds, got {time_limit_s!r}."
+        )
+    return float(time_limit_s)
+
+
+def _checked_memory(memory_mb: int | None) -> int | None:
+    if memory_mb is None:
+        return None
+    try:
+        memory_mb = check_count(memory_mb, "memory_mb")
+    except (TypeError, ValueError) as fault:
+        raise PlanError(str(fault)) from None
+    if not _STATM.exists():
+        raise PlanError(
+            "memory can be limited on Linux alone, got a system without /proc; set a "
+            "limit of the system's own."
+        )
+    return memory_mb
+
+
+def _raise_in(thread: int, fault: type[BaseException] | None) -> None:
+    """Raise an exception in a thread at its next step; None takes back what was not."""
+    raised = ctypes.py_object() if fault is None else ctypes.py_object(fault)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
