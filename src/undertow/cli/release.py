@@ -81,7 +81,8 @@ def plan_command(
             print_json({**plan.to_dict(), "ledger": place})
         else:
             _print(plan)
-            _tell_of_no_check(file, loaded)
+            if plan.check is None:
+                typer.echo(_no_check(file))
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
         _tell_of_lost_ledger(loaded, as_of)
@@ -171,7 +172,8 @@ def run_command(
     with guarded():
         loaded = _load(file)
         _require_report(report, made=loaded.folder(as_of=as_of, output=output))
-        with private_files(), _telling() as tell:
+        notice = _no_check(file) if loaded.document.check is None else None
+        with private_files(), _telling(notice) as tell:
             done = loaded.run(
                 ledger=ledger,
                 as_of=as_of,
@@ -189,17 +191,15 @@ def run_command(
             print_json(done.to_dict())
         else:
             _print_run(done, report)
-            if not done.repeated:
-                _tell_of_no_check(file, loaded)
 
 
-def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
+def _no_check(file: Path) -> str:
     """Say that a release that finds no rows would not be noticed."""
-    if loaded.document.check is None:
-        typer.echo(
-            "Nothing checks that rows are found: run undertow release check "
-            f"{shlex.quote(str(file))} first, or add [check] to the file."
-        )
+    return (
+        "Nothing checks that rows match: where times have another format, or keys "
+        "another case, noise alone is charged and published; run undertow release "
+        f"check {shlex.quote(str(file))} first, or add [check] to the file."
+    )
 
 
 def _load(path: Path) -> ReleaseFile:
@@ -235,15 +235,28 @@ def _command() -> str:
 
 
 @contextmanager
-def _telling() -> Iterator[Any]:
-    """Show on a terminal what is being done."""
+def _telling(notice: str | None) -> Iterator[Any]:
+    """Show on a terminal what is being done; say a notice before a charge is made."""
+    from undertow.release.run import CHARGING
+
+    def told(what: str) -> None:
+        if what == CHARGING and notice is not None:
+            complain(notice)
+
     if not sys.stderr.isatty():
-        yield None
+        yield told
         return
     from rich.console import Console
 
     with Console(stderr=True).status("planning") as status:
-        yield status.update
+
+        def shown(what: str) -> None:
+            status.stop()  # it would be written over what is said
+            told(what)
+            status.start()
+            status.update(what)
+
+        yield shown
 
 
 def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:

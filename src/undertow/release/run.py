@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, BudgetExceeded, PlanError
@@ -44,10 +44,20 @@ if TYPE_CHECKING:
     from undertow.mechanisms import NoiseSource
     from undertow.release.job import Aggregates
 
-__all__ = ["Reading", "ReleaseRun", "open_table", "read_table", "run_release"]
+__all__ = [
+    "CHARGING",
+    "Reading",
+    "ReleaseRun",
+    "open_table",
+    "read_table",
+    "run_release",
+]
 
 Progress = Callable[[str], None]
 """Called with what is being done, in a few words."""
+
+CHARGING: Final = "charging the ledger"
+"""What a run tells right before it charges for a release."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +270,7 @@ def _release(
         tell("counting")
         count = check_key(key, recount)
         check = _count(plan, ledger, count, (title, recount), source, read)
-    tell("charging the ledger")
+    tell(CHARGING)
     details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
     charge = ledger.charge(
         plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
