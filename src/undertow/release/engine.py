@@ -263,8 +263,15 @@ class Pipeline:
         if name not in available:
             place = self._place(name)
             # The names of the table may be a row of it, and are not repeated.
-            near = absent(name, available, wanted=self.used(), lines=self.source.lines)
-            near = near or nearest(name, self._stated() - {name})
+            stated = self._stated() - {name}
+            near = absent(
+                name,
+                available,
+                wanted=self.used(),
+                lines=self.source.lines,
+                near=nearest(name, stated.difference(TIME_COLUMNS)),
+            )
+            near = near or nearest(name, stated)
             near = near or _elsewhere(name, text=place.startswith("query"))
             raise PlanError(
                 f"columns must be of the table, got {name[:60]!r} in {place}{near}."

@@ -57,7 +57,12 @@ def _folded(name: str) -> str:
 
 
 def absent(
-    name: str, names: Sequence[str], *, wanted: Collection[str], lines: bool
+    name: str,
+    names: Sequence[str],
+    *,
+    wanted: Collection[str],
+    lines: bool,
+    near: str = "",
 ) -> str:
     """Say why a table may lack a column, repeating none of its names.
 
@@ -71,6 +76,8 @@ def absent(
         All columns that the release file names.
     lines : bool
         Whether the first line of a CSV file names the columns.
+    near : str
+        What is said of a declared name that may be meant, where nothing is more likely.
 
     Returns
     -------
@@ -98,6 +105,8 @@ def absent(
             f"; the name of column {place} only differs in case or blanks: write it as "
             "the table does"
         )
+    if near:
+        return near
     if len(names) == 1:
         return "; the table has one column, and the columns of a CSV file have commas"
     if not lines or set(wanted) & set(names):
