@@ -37,7 +37,7 @@ COLUMNS = {
     "double": "v * 2 - n",
     "part": "v / n",
     "sign": "v > 0",
-    "rest": "n % 5",
+    "rest": "floor(n) % 5",
     "small": "lower(z)",
     "day": "date(t)",
 }
@@ -77,7 +77,7 @@ DERIVED = [
                 "floor(v) = 0 or abs(n) > 5",
                 "t between date('2026-01-01') and date('2026-01-02')",
                 "upper(z) in ('A', 'B') and length(z) between 1 and 3",
-                "z != unused or z is null",
+                "lower(z) != z or z is null",
                 "v = n or v + 0.1 > 0.3",
                 "month(t) = 1 and minute(t) = 0",
             ]
