@@ -153,7 +153,7 @@ def check_table(plan: ReleasePlan, *, table: Any = None) -> TableCheck:
     >>> found.noise_alone
     ('visits',)
     >>> print(found.findings[0])
-    In query 'visits', 100 rows have a zone that only differs from a key in case or in blanks at its ends: write the keys as the table does; for case, group by a derived column such as "lower(zone)" with keys in lower case, and for blanks clean the column.
+    In query 'visits', 100 rows have a zone that only differs from a key in case or in blanks at its ends, such as 'Mitte' in the rows and 'mitte' among the keys: write the keys as the table does; for case, group by a derived column such as "lower(zone)" with keys in lower case, and for blanks clean the column.
     """  # noqa: E501 - a line of output
     with open_table(plan, table) as source:
         try:
