@@ -33,6 +33,57 @@ QUERIES = [
     {"name": "mean", "select": "mean", "column": "v", "low": 0, "high": 4},
     {"name": "bins", "select": "histogram", "column": "v", "bins": [-9, 0, 3, 9]},
 ]
+COLUMNS = {
+    "double": "v * 2 - n",
+    "part": "v / n",
+    "sign": "v > 0",
+    "rest": "floor(n) % 5",
+    "small": "lower(z)",
+    "day": "date(t)",
+}
+MIDDLE = {"select": "quantile", "low": "-0.1", "high": "0.7", "candidates": 5}
+# Statistics of derived numbers, and conditions with every function of the language.
+DERIVED = [
+    {"name": "middle", "column": "v", **MIDDLE},
+    {"name": "parts", "column": "part", **MIDDLE, **BY},
+    {"name": "spread", "select": "variance", "column": "double", "low": 0, "high": 4},
+    {"name": "signs", "select": "mean", "column": "sign", "low": 0, "high": 1, **BY},
+    {"name": "rest", "select": "sum", "column": "rest", "low": 0, "high": 4},
+    {
+        "name": "cut",
+        "select": "histogram",
+        "column": "double",
+        "bins": ["-1e30", 0, "0.1", 2**53, "1e30"],
+    },
+    {
+        "name": "keys",
+        "select": "count",
+        "by": ["small", "rest"],
+        "keys": {"small": ["a", "", "é"], "rest": "0..4"},
+        "where": "coalesce(v, n) >= 0 or t is null",
+    },
+    {
+        "name": "days",
+        "select": "count",
+        "by": ["day"],
+        "keys": {"day": "2025-12-30..2026-01-02"},
+        "where": "hour(t) < 3 and weekday(t) in (2, 3)",
+    },
+    *(
+        {"name": f"where {at}", "select": "count", "where": where}
+        for at, where in enumerate(
+            [
+                "v * v > 2 and -n < 5",
+                "floor(v) = 0 or abs(n) > 5",
+                "t between date('2026-01-01') and date('2026-01-02')",
+                "upper(z) in ('A', 'B') and length(z) between 1 and 3",
+                "lower(z) != z or z is null",
+                "v = n or v + 0.1 > 0.3",
+                "month(t) = 1 and minute(t) = 0",
+            ]
+        )
+    ),
+]
 PEOPLE = {"name": "people", "select": "count_distinct", **BY}
 PLANS = {
     "person": ({"table": "t.csv", "unit": "who", "time": "t"}, [*QUERIES, PEOPLE]),
@@ -41,6 +92,7 @@ PLANS = {
         QUERIES,
     ),
     "row": ({"table": "t.csv", "per": "event"}, QUERIES),
+    "row, derived": ({"table": "t.csv", "per": "event"}, DERIVED),
 }
 
 NUMBERS = [0.5, 2.0, float("nan"), float("inf"), float("-inf"), -0.0, 1e308, 5e-324]
@@ -129,11 +181,13 @@ def neighbours(kind: str, asked: str, tables: Any, server: Any = None) -> None:
     """Compare a table with and without a unit, and with two rows in its place."""
     base, mine, theirs, places = tables
     source, queries = PLANS[asked]
-    if asked == "row":
+    alone = asked.startswith("row")
+    if alone:
         mine, theirs = mine[:1], theirs[:1]
-    bounds = {} if asked == "row" else {"rows_per_unit": 2}
-    promise = {"epsilon": 1, "granularity": "event" if asked == "row" else "user"}
-    plan = release_plan(promise, queries, bounds=bounds, source=source)
+    bounds = {} if alone else {"rows_per_unit": 2}
+    promise = {"epsilon": 1, "granularity": "event" if alone else "user"}
+    columns = {"columns": COLUMNS} if queries is DERIVED else {}
+    plan = release_plan(promise, queries, bounds=bounds, source=source, **columns)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for added in ([], mine, theirs):

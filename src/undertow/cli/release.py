@@ -86,7 +86,8 @@ def plan_command(
             print_json({**plan.to_dict(), "ledger": place})
         else:
             _print(plan)
-            _tell_of_no_check(file, loaded)
+            if plan.check is None:
+                typer.echo(_no_check(file))
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
         if _tell_of_lost_ledger(loaded, as_of):
@@ -195,7 +196,8 @@ def run_command(
         loaded = _load(file)
         limits = _limits(time_limit, memory)
         _require_report(report, made=loaded.folder(as_of=as_of, output=output))
-        with private_files(), _telling() as tell:
+        notice = _no_check(file) if loaded.document.check is None else None
+        with private_files(), _telling(notice) as tell:
             done = loaded.run(
                 ledger=ledger,
                 as_of=as_of,
@@ -214,8 +216,6 @@ def run_command(
             print_json(done.to_dict())
         else:
             _print_run(done, report)
-            if not done.repeated:
-                _tell_of_no_check(file, loaded)
 
 
 def _limits(time_limit: str | None, memory: str | None) -> dict[str, Any]:
@@ -234,13 +234,13 @@ def _end(sentence: str) -> None:
     os._exit(EXIT_BAD_INPUT)
 
 
-def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
+def _no_check(file: Path) -> str:
     """Say that a release that finds no rows would not be noticed."""
-    if loaded.document.check is None:
-        typer.echo(
-            "Nothing checks that rows are found: run undertow release check "
-            f"{shlex.quote(str(file))} first, or add [check] to the file."
-        )
+    return (
+        "Nothing checks that rows match: where times have another format, or keys "
+        "another case, noise alone is charged and published; run undertow release "
+        f"check {shlex.quote(str(file))} first, or add [check] to the file."
+    )
 
 
 def _load(path: Path) -> ReleaseFile:
@@ -281,8 +281,11 @@ def _command() -> str:
 
 
 @contextmanager
-def _telling() -> Iterator[Any]:
-    """Show on a terminal what is being done, and have a stop say what is left of it."""
+def _telling(notice: str | None) -> Iterator[Any]:
+    """Show on a terminal what is being done, and have a stop say what is left of it.
+
+    The notice is said before a charge is made.
+    """
     from undertow.release.run import Step
 
     left: dict[str, str] = {
@@ -293,18 +296,25 @@ def _telling() -> Iterator[Any]:
         Step.WRITE: _GOES_ON,
     }
 
+    def told(step: str) -> None:
+        stopped_after(left[step])
+        if step == Step.CHARGE and notice is not None:
+            complain(notice)
+
     if not sys.stderr.isatty():
-        yield lambda step: stopped_after(left[step])
+        yield told
         return
     from rich.console import Console
 
     with Console(stderr=True).status("planning") as status:
 
-        def tell(step: str) -> None:
-            stopped_after(left[step])
+        def shown(step: str) -> None:
+            status.stop()  # it would be written over what is said
+            told(step)
+            status.start()
             status.update(step)
 
-        yield tell
+        yield shown
 
 
 def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from undertow.release.engine_sql import Backend, among, enclosed, type_name, wid
 from undertow.release.job import Aggregates, Job
 from undertow.release.keyed import KeyedOrder
 from undertow.release.source import Source, guarded
+from undertow.release.source_names import types_entry
 
-__all__ = ["Rows", "aggregate", "cell_names", "counted"]
+__all__ = ["Rows", "aggregate", "cell_names", "counted", "fits"]
 
 ibis = load("ibis")
 
@@ -150,14 +151,17 @@ def counted(rows: Rows, job: Job, where: Any) -> Any:
     if job.rows_per_group is not None and rows.unit is not None:
         chosen |= {_USED + str(i): table[name] for i, name in enumerate(rows.used)}
     cells = table.select(**chosen)
-    conditions = [_public(cells, job, i) for i in range(len(job.by))]
+    conditions = [_public(cells, job, i, rows.used) for i in range(len(job.by))]
     needed = [name for name in (_BIN, _CODE) if name in chosen]
     conditions += [cells[name].notnull() for name in needed]
     return cells.filter(conditions) if conditions else cells
 
 
-def _public(cells: Any, job: Job, place: int) -> Any:
-    """Tell whether the key at a place is public; missing keys are not."""
+def _public(cells: Any, job: Job, place: int, stored: Sequence[str]) -> Any:
+    """Tell whether the key at a place is public; missing keys are not.
+
+    Others than the `stored` columns are derived, and have no type that can be stated.
+    """
     column, name = cells[f"key{place}"], job.by[place]
     kind = column.type()
     if not (
@@ -171,11 +175,11 @@ def _public(cells: Any, job: Job, place: int) -> Any:
         # Days that Python cannot write are no keys, so that no row can raise an error.
         return column.between(_FIRST, _LAST) if kind.is_date() else column.notnull()
     keys = job.grid.keys[place]
-    if not all(_fits(key, kind) for key in keys):
+    if not all(fits(key, kind) for key in keys):
+        way = _stated(name, kind, keys) if name in stored else ""
         raise PlanError(
             f"the keys of {name!r} must be of the column's type, {type_name(kind)}, "
-            f"got {_key_words(keys)}; write such keys, or state the type of a column "
-            "of a CSV file in source.types."
+            f"got {_key_words(keys)}; write such keys{way}."
         )
     return among(column, keys)
 
@@ -186,7 +190,18 @@ def _key_words(keys: Sequence[Any]) -> str:
     return words.get(type(keys[0]), "dates")
 
 
-def _fits(key: Any, kind: Any) -> bool:
+def _stated(name: str, kind: Any, keys: Sequence[Any]) -> str:
+    """Say how a column of text is stated to be of the type of its keys."""
+    if not kind.is_string():
+        return ""
+    words = {bool: "bool", int: "int"}
+    entry = types_entry(name, words.get(type(keys[0]), "date"))
+    place = "" if "{ date" in entry else " of a CSV file"
+    return f", or state what the column{place} holds in source.types, such as {entry}"
+
+
+def fits(key: Any, kind: Any) -> bool:
+    """Tell whether a column of a type may hold a key."""
     if isinstance(key, bool):
         return bool(kind.is_boolean())
     if isinstance(key, int):

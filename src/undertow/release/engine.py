@@ -30,8 +30,9 @@ from undertow.release.expression_ibis import to_ibis
 from undertow.release.expression_kinds import Kind
 from undertow.release.job import Aggregates, Bounding, Job, Slice
 from undertow.release.source import Source
+from undertow.release.source_names import absent, types_entry
 
-__all__ = ["Pipeline", "inside", "run_jobs"]
+__all__ = ["Pipeline", "inside", "is_reserved", "run_jobs"]
 
 ibis = load("ibis")
 
@@ -254,7 +255,7 @@ class Pipeline:
 
     def _check_present(self, name: str) -> None:
         available = self.source.columns
-        if name.lower().startswith(_OURS):
+        if is_reserved(name):
             raise PlanError(
                 f"columns must not start with {_OURS}, got {name[:60]!r}; rename it "
                 "in the table."
@@ -262,9 +263,16 @@ class Pipeline:
         if name not in available:
             place = self._place(name)
             # The names of the table may be a row of it, and are not repeated.
-            near = nearest(name, self._stated() - {name}) or _elsewhere(
-                name, len(available), text=place.startswith("query")
+            stated = self._stated() - {name}
+            near = absent(
+                name,
+                available,
+                wanted=self.used(),
+                lines=self.source.lines,
+                near=nearest(name, stated.difference(TIME_COLUMNS)),
             )
+            near = near or nearest(name, stated)
+            near = near or _elsewhere(name, text=place.startswith("query"))
             raise PlanError(
                 f"columns must be of the table, got {name[:60]!r} in {place}{near}."
             )
@@ -287,10 +295,13 @@ class Pipeline:
         )
 
 
-def _elsewhere(name: str, columns: int, *, text: bool) -> str:
+def is_reserved(name: str) -> bool:
+    """Tell whether a name is kept for what the engine adds."""
+    return name.lower().startswith(_OURS)
+
+
+def _elsewhere(name: str, *, text: bool) -> str:
     """Say what a name that is no column may have been meant for."""
-    if columns == 1:
-        return "; the table has one column, and the columns of a CSV file have commas"
     if name in TIME_COLUMNS:
         return f"; {name} is that of source.time, or of a column in [columns]"
     return "; text is written in single quotes, 'so'" if text else ""
@@ -320,9 +331,12 @@ def _check_unit(name: str, kind: Any) -> None:
 
 def _check_time(name: str, kind: Any) -> None:
     if not (kind.is_timestamp() or kind.is_date()):
+        way = "cast it in the table"
+        if kind.is_string():
+            entry = types_entry(name, "timestamp")
+            way = f"state how it writes them in source.types, such as {entry}"
         raise PlanError(
-            f"column {name!r} must hold times or dates, got {type_name(kind)}; cast it "
-            "in the table, or state it in source.types for a CSV file."
+            f"column {name!r} must hold times or dates, got {type_name(kind)}; {way}."
         )
 
 

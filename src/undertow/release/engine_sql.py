@@ -138,8 +138,10 @@ def held(column: Any, backend: Backend, *, collated: bool = False) -> Any:
     DuckDB's whole numbers of 128 bits have up to 39 digits, and Ibis takes them for
     decimals of 38; its seconds and milliseconds reach beyond what it compares and
     computes in, microseconds. What does not fit is missing: it would end the query.
-    Ibis does not know its nanoseconds with a zone. Text that is `collated` is read by
-    its characters, so that only what is the same is equal.
+    Ibis does not know its nanoseconds with a zone. Where a Parquet file states the ends
+    of its numbers, which leave out NaN, DuckDB 2.0 takes them for those of all cells,
+    so that a NaN passes for a number or not by what other rows hold. Text that is
+    `collated` is read by its characters, so that only what is the same is equal.
     """
     kind = column.type()
     if kind.is_string() and backend == "postgres":
@@ -150,6 +152,8 @@ def held(column: Any, backend: Backend, *, collated: bool = False) -> Any:
         return _by_characters(column, backend)
     if backend != "duckdb":
         return column
+    if kind.is_floating():
+        return _unforeseen(column)
     if kind.is_decimal() and (kind.precision, kind.scale) == (_MOST_DIGITS, 0):
         # As text, because Ibis leaves out casts that, by its types, do nothing.
         return column.cast("string").try_cast(kind)
@@ -158,6 +162,24 @@ def held(column: Any, backend: Backend, *, collated: bool = False) -> Any:
     if kind.is_unknown() and str(kind.raw_type) == "TIMESTAMPTZ_NS":
         return column.cast("timestamp(9)")
     return column
+
+
+def _unforeseen(number: Any) -> Any:
+    """Return a number of DuckDB of which its optimizer knows nothing.
+
+    It looks through arithmetic, but not at what may fail; a text of it is exact, too.
+    """
+    kind = number.type()
+    if _has_try():
+        return _builtin("try", str(kind))(number).name(number.get_name())
+    return number.cast("string").try_cast(kind).name(number.get_name())
+
+
+@cache
+def _has_try() -> bool:
+    """Tell whether DuckDB knows `TRY`, as it does from 1.3 on."""
+    numbers = load("duckdb").__version__.split(".")[:2]
+    return tuple(map(int, numbers)) >= (1, 3)
 
 
 def _by_characters(text: Any, backend: Backend) -> Any:

@@ -15,14 +15,15 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from undertow.release._extras import load
-from undertow.release.aggregate import Rows, cell_names, counted
+from undertow.release.aggregate import Rows, cell_names, counted, fits
 from undertow.release.coding import bin_number, present
-from undertow.release.engine import Pipeline, inside
+from undertow.release.engine import Pipeline, inside, is_reserved
 from undertow.release.engine_sql import among, enclosed
 from undertow.release.job import Job, Slice
 from undertow.release.plan import ReleasePlan
 from undertow.release.query_plan import QueryPlan
 from undertow.release.source import Source
+from undertow.release.source_lines import Misfits
 from undertow.release.time_format import TimeFormat, read_time
 
 __all__ = [
@@ -61,6 +62,8 @@ USUAL = (
 
 _KEY = b"examine no secret: all rows are read"
 _DAYS = 6  # of the usual formats, at their end, are of days alone
+_SPELLINGS = 5
+_COLUMNS, _HALF = 200, 0.5  # of columns that are looked at, and of their rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,13 @@ class KeyFacts:
         Rows that count, by key; without the keys that have none.
     empty : tuple
         Keys at which no row counts.
+    absent : tuple
+        Keys among them that no row has which the condition keeps.
+    spellings : tuple of (str, int)
+        What the rows say that is near a key, the most frequent first, and their rows.
+    elsewhere : (str, int) or None
+        A column of the table most of whose values are keys, where few of this one are,
+        and its rows at a key.
     """
 
     column: str
@@ -138,6 +148,9 @@ class KeyFacts:
     near: int
     rows: dict[Any, int]
     empty: tuple[Any, ...]
+    absent: tuple[Any, ...]
+    spellings: tuple[tuple[str, int], ...] = ()
+    elsewhere: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +244,8 @@ class TableFacts:
         Query by query.
     engine : str
         What was asked.
+    misfits : Misfits or None
+        Rows of a CSV file that are not like its first line.
     """
 
     rows: int
@@ -243,6 +258,7 @@ class TableFacts:
     bounds: tuple[BoundFacts, ...]
     queries: tuple[QueryFacts, ...] = field(repr=False)
     engine: str
+    misfits: Misfits | None = None
 
 
 def examine(plan: ReleasePlan, source: Source) -> TableFacts:
@@ -281,6 +297,7 @@ def examine(plan: ReleasePlan, source: Source) -> TableFacts:
         bounds,
         queries,
         source.backend,
+        source.misfits(),
     )
 
 
@@ -430,7 +447,7 @@ def _query(plan: ReleasePlan, source: Source, query: QueryPlan) -> QueryFacts:
         read["rows"],
         read["off"],
         read["unknown"],
-        _keys(job, read, by_key),
+        _keys(run, rows, job, where, read, by_key),
         value,
         _cell_bounds(rows, job, cells),
         read["counted"],
@@ -455,10 +472,7 @@ def _lost(rows: Rows, job: Job, where: Any) -> dict[str, int]:
         if job.grid is not None:
             keys = job.grid.keys[at]
             public = among(column, keys)
-            texts = [key for key in keys if isinstance(key, str)]
-            if texts:
-                folded = sorted({key.strip().lower() for key in texts})
-                near = among(column.strip().lower(), folded)
+            near = _is_near(column, keys)
         chosen[f"public{at}"], chosen[f"near{at}"] = public, near
     number = _number_of(job)
     if number is not None:
@@ -507,27 +521,83 @@ def _ends(job: Job) -> tuple[Fraction, ...]:
     return (low - 1, low, above, above + 1)
 
 
+def _is_near(column: Any, keys: Sequence[Any]) -> Any:
+    """Tell whether a text is a key but for case, or for blanks at its ends."""
+    texts = [key for key in keys if isinstance(key, str)]
+    if not texts:
+        return ibis.literal(False)
+    return among(column.strip().lower(), sorted({key.strip().lower() for key in texts}))
+
+
 def _keys(
-    job: Job, read: Mapping[str, int], by_key: Sequence[Mapping[Any, int]]
+    run: Pipeline,
+    rows: Rows,
+    job: Job,
+    where: Any,
+    read: Mapping[str, int],
+    by_key: Sequence[Mapping[Any, int]],
 ) -> tuple[KeyFacts, ...]:
     """Return the rows at the public keys of each column."""
     if job.grid is None:
         return ()
-    found = []
+    found, source = [], rows.source
+    table = rows.table if where is None else rows.table.filter(where)
     for at, (column, keys) in enumerate(zip(job.by, job.grid.keys, strict=True)):
-        empty = tuple(key for key in keys if key not in by_key[at])
+        values = table.select(value=enclosed(rows.column(column, table)))
+        there = values.filter(among(values.value, keys)).select("value").distinct()
+        seen = {*source.execute(there).to_pydict()["value"]}
+        matched, near, other = (read[f"{n}{at}"] for n in ("matched", "near", "other"))
         found.append(
             KeyFacts(
                 column,
-                read[f"matched{at}"],
+                matched,
                 read[f"missing{at}"],
-                read[f"other{at}"],
-                read[f"near{at}"],
+                other,
+                near,
                 dict(by_key[at]),
-                empty,
+                tuple(key for key in keys if key not in by_key[at]),
+                tuple(key for key in keys if key not in seen),
+                _spellings(source, values, keys) if near else (),
+                _elsewhere(run, column, keys) if other > matched else None,
             )
         )
     return tuple(found)
+
+
+def _spellings(
+    source: Source, values: Any, keys: Sequence[Any]
+) -> tuple[tuple[str, int], ...]:
+    """Return the most frequent texts that are a key but for case and blanks."""
+    some = values.filter(_is_near(values.value, keys), ~among(values.value, keys))
+    listed = some.group_by("value").aggregate(n=some.count())
+    listed = listed.order_by(listed.n.desc(), listed.value).limit(_SPELLINGS)
+    found = source.execute(listed).to_pydict()
+    return tuple(zip(found["value"], map(int, found["n"]), strict=True))
+
+
+def _elsewhere(
+    run: Pipeline, column: str, keys: Sequence[Any]
+) -> tuple[str, int] | None:
+    """Return another column of the table that most rows have keys in, if any."""
+    source = run.source
+    names = [
+        name
+        for name, kind in source.table.schema().items()
+        if fits(keys[0], kind)
+        and name != column
+        and name not in source.unread
+        and not is_reserved(name)
+    ][:_COLUMNS]
+    if not names:
+        return None
+    table, counts = run.held(names), {}
+    for at, name in enumerate(names):
+        counts[f"at{at}"] = table.count(where=among(table[name], keys))
+        counts[f"of{at}"] = table[name].count()
+    found = _row(source, table, counts)
+    most = max(range(len(names)), key=lambda at: int(found[f"at{at}"]))
+    there, filled = int(found[f"at{most}"]), int(found[f"of{most}"])
+    return (names[most], there) if there > _HALF * filled else None
 
 
 def _groups(

@@ -33,6 +33,7 @@ from undertow.release.expression_nodes import (
     Node,
     Not,
 )
+from undertow.release.source_names import types_entry
 
 __all__ = ["steps"]
 
@@ -46,6 +47,13 @@ _DEPTHS = {
     "whole-range": 4,
 }
 _MOMENTS = {"hour": 23, "minute": 59, "month": 12, "weekday": 6, "year": 9999}
+_TYPES = {
+    Kind.WHOLE: "int",
+    Kind.NUMBER: "float",
+    Kind.BOOLEAN: "bool",
+    Kind.DATE: "date",
+    Kind.TIME: "timestamp",
+}
 _MODULUS = "a whole number above 0 and below 2^53, written out, to the right of %"
 
 
@@ -165,7 +173,8 @@ class _Builder:
 
     def number(self, step: Step, what: str) -> Step:
         if not step.kind.numeric:
-            self.refuse(f"give {what} numbers, got {_a(step.kind)}")
+            way = _stated(step, Kind.NUMBER)
+            self.refuse(f"give {what} numbers, got {_a(step.kind)}{way}")
         return operand(step)
 
     def truth(self, step: Step, what: str) -> Step:
@@ -200,7 +209,11 @@ class _Builder:
             operands = tuple(map(_midnight, operands))
         elif len(kinds) > 1:
             first, second = sorted(kinds)[:2]
-            self.refuse(f"compare like with like, got {_a(first)} and {_a(second)}")
+            ways = (_stated(a, b.kind) for a in operands for b in operands)
+            way = next(filter(None, ways), "")
+            self.refuse(
+                f"compare like with like, got {_a(first)} and {_a(second)}{way}"
+            )
         unordered = operands[0].kind in (Kind.TEXT, Kind.BOOLEAN)
         if unordered and operator not in ("=", "!=", "in"):
             self.refuse(
@@ -230,12 +243,14 @@ class _Builder:
 
     def numeric(self, step: Step, what: str) -> Step:
         if not step.kind.numeric:
-            self.refuse(f"give {what} numbers, got {_a(step.kind)}")
+            way = _stated(step, Kind.NUMBER)
+            self.refuse(f"give {what} numbers, got {_a(step.kind)}{way}")
         return step
 
     def require(self, step: Step, function: str, *kinds: Kind) -> None:
         if step.kind not in kinds:
-            self.refuse(f"give {function} {_a(kinds[0])}, got {_a(step.kind)}")
+            way = _stated(step, kinds[0])
+            self.refuse(f"give {function} {_a(kinds[0])}, got {_a(step.kind)}{way}")
 
     def coalesce(self, operands: tuple[Step, ...]) -> Step:
         kinds = {step.kind for step in operands}
@@ -282,6 +297,15 @@ def _midnight(step: Step) -> Step:
         day = step.value
         return constant(datetime(day.year, day.month, day.day))
     return Step("midnight", Kind.TIME, (step,), cost=step.cost + 1)
+
+
+def _stated(step: Step, kind: Kind) -> str:
+    """Say how a column of text is stated to hold another kind, if it is one."""
+    if step.operation != "column" or step.kind is not Kind.TEXT or kind is Kind.TEXT:
+        return ""
+    entry = types_entry(step.value, _TYPES[kind])
+    place = "" if kind in (Kind.DATE, Kind.TIME) else " of a CSV file"
+    return f"; state what the column{place} holds in source.types, such as {entry}"
 
 
 def _a(kind: Kind) -> str:

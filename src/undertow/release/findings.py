@@ -5,7 +5,7 @@ They are made from exact numbers and are for the owner of the table alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from undertow.release.examine import (
 )
 from undertow.release.plan import ReleasePlan
 from undertow.release.run import open_table
+from undertow.release.source_lines import LONGEST_ROW, Misfits
+from undertow.release.source_names import types_entry
 
 __all__ = ["NOTICE", "TableCheck", "check_table"]
 
@@ -33,7 +35,8 @@ NOTICE = (
 # Shares from which on it is told what is left out on purpose.
 _MANY, _MOST = 0.2, 0.5
 _FEW = 0.01
-_KEYS_NAMED = 5
+_KEYS_NAMED, _EMPTY_NAMED = 5, 20
+_LONGEST = 60
 _KEYS_LISTED = 1000
 _WORDS = {
     "bool": "truth values",
@@ -89,7 +92,10 @@ class TableCheck:
             for part in query["keys"]:
                 rows = list(part["rows"].items())[:_KEYS_LISTED]
                 part["rows"] = [[_plain(key), count] for key, count in rows]
-                part["empty"] = [_plain(key) for key in part["empty"][:_KEYS_LISTED]]
+                for some in ("empty", "absent"):
+                    part[some] = [_plain(key) for key in part[some][:_KEYS_LISTED]]
+        if found["misfits"] is not None:
+            found["misfits"]["cells"] = [*map(list, found["misfits"]["cells"].items())]
         return {
             "notice": NOTICE,
             "findings": list(self.findings),
@@ -147,7 +153,7 @@ def check_table(plan: ReleasePlan, *, table: Any = None) -> TableCheck:
     >>> found.noise_alone
     ('visits',)
     >>> print(found.findings[0])
-    In query 'visits', 100 rows have a zone that only differs from a key in case or in blanks at its ends: write the keys as the table does; for case, group by a derived column such as "lower(zone)" with keys in lower case, and for blanks clean the column.
+    In query 'visits', 100 rows have a zone that only differs from a key in case or in blanks at its ends, such as 'Mitte' in the rows and 'mitte' among the keys: write the keys as the table does; for case, group by a derived column such as "lower(zone)" with keys in lower case, and for blanks clean the column.
     """  # noqa: E501 - a line of output
     with open_table(plan, table) as source:
         try:
@@ -167,6 +173,10 @@ def _plain(key: Any) -> Any:
 
 def _rows(number: int) -> str:
     return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def _have(number: int) -> str:
+    return "has" if number == 1 else "have"
 
 
 def _share(part: int, whole: int) -> str:
@@ -263,10 +273,14 @@ def _findings(facts: TableFacts) -> Iterator[str]:
     if not facts.rows:
         yield "The table has no rows: check that source.table names the right one."
         return
+    yield from _misfit_findings(facts.misfits)
+    broken = 0 if facts.misfits is None else facts.misfits.rows
+    if broken >= facts.rows:
+        return
     for column in facts.columns:
-        yield from _column_findings(column, facts.rows)
+        yield from _column_findings(column, facts.rows - broken, broken)
     yield from _time_findings(facts)
-    if _is_many(facts.homeless, facts.rows, _FEW):
+    if _is_many(facts.homeless - broken, facts.rows, _FEW):
         yield (
             f"{_share(facts.homeless, facts.rows)} of the rows have no unit and belong "
             "to nobody: they are left out; fill the column of source.unit, or name "
@@ -281,16 +295,62 @@ def _findings(facts: TableFacts) -> Iterator[str]:
         )
     for bound in facts.bounds:
         yield from _bound_findings(bound, "")
+    asking: dict[str, list[str]] = {}
+    for query in facts.queries:
+        for sentence in _keys_findings(query):
+            asking.setdefault(sentence, []).append(repr(query.name))
+    for sentence, names in asking.items():
+        yield f"In {_one_query(names)}, {sentence}"
     for query in facts.queries:
         yield from _query_findings(query)
 
 
-def _column_findings(column: ColumnFacts, rows: int) -> Iterator[str]:
+def _one_query(names: Sequence[str]) -> str:
+    *others, last = names
+    return f"queries {', '.join(others)} and {last}" if others else f"query {last}"
+
+
+def _misfit_findings(misfits: Misfits | None) -> Iterator[str]:
+    """Say which rows of a CSV file are missing as a whole."""
+    if misfits is None:
+        return
+    first = f"the first line has {misfits.columns:,}"
+    missing = "such rows are missing as a whole"
+    rest = dict(misfits.cells)
+    if misfits.trailing:
+        rest[misfits.columns + 1] -= misfits.trailing
+        yield (
+            f"The file has {_rows(misfits.trailing)} with a comma at the end, which is "
+            f"one cell more than {first}; {missing}: take the comma away, or add one "
+            "to the first line."
+        )
+    for size, rows in rest.items():
+        if rows:
+            yield (
+                f"The file has {_rows(rows)} with {size:,} cells where {first}; "
+                f"{missing}: write cells with commas in quotes, or name in the first "
+                "line as many columns as the rows have."
+            )
+    if misfits.unclosed:
+        yield (
+            f"The file has {_rows(misfits.unclosed)} with a quote that is not closed; "
+            f"{missing}: double the quotes inside of quotes."
+        )
+    if misfits.long:
+        yield (
+            f"The file has {_rows(misfits.long)} longer than {LONGEST_ROW:,} bytes; "
+            f"{missing}: shorten them."
+        )
+
+
+def _column_findings(column: ColumnFacts, rows: int, broken: int) -> Iterator[str]:
+    """Say what is not read in the column of some rows, besides those missing whole."""
+    missing = column.missing - broken
     if not column.unread:
-        if column.missing == rows:
+        if missing == rows:
             yield f"Column {column.name!r} is empty: name another one, or fill it."
         return
-    filled = rows - column.missing + column.unread
+    filled = rows - missing + column.unread
     kind = column.kind
     words = _WORDS.get(kind, f"written as {kind.partition(' as ')[2] or kind}")
     share = _share(column.unread, filled)
@@ -307,16 +367,10 @@ def _way_out(column: ColumnFacts) -> str:
     if kind not in ("date", "timestamp"):
         return "state another type in source.types, or clean the column"
     if not column.formats:
-        example = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
-        return (
-            "declare how they are written, such as types = "
-            f'{{ {name} = {{ {kind} = "{example}" }} }}'
-        )
+        return f"declare how they are written, such as {types_entry(name, kind)}"
     (form, count), *others = column.formats
-    text = (
-        f"{count:,} of its cells are written as {form}; declare types = "
-        f'{{ {name} = {{ {kind} = "{form}" }} }}'
-    )
+    entry = types_entry(name, kind, form=form)
+    text = f"{count:,} of its cells are written as {form}; declare {entry}"
     if others:
         text += f" (or {others[0][0]}, which reads as many: only you know which it is)"
     return text
@@ -359,37 +413,102 @@ def _query_findings(query: QueryFacts) -> Iterator[str]:
             f"where of {name} has no value on {_share(query.where_unknown, query.read)}"
             " of the rows, which are left out: check the columns that it names."
         )
-    for part in query.keys:
-        yield from _key_findings(part, name, left)
     yield from _value_findings(query)
     for bound in query.bounds:
         yield from _bound_findings(bound, f"In {name}, ")
     yield from _noise_findings(query)
 
 
-def _key_findings(part: KeyFacts, name: str, rows: int) -> Iterator[str]:
-    column = part.column
+def _keys_findings(query: QueryFacts) -> Iterator[str]:
+    """Say what is lost at the keys of a query, which is named by whoever asks."""
+    left = query.read - query.where_false - query.where_unknown
+    for part in query.keys:
+        yield from _key_findings(part, left)
+        hidden = [key for key in part.empty if key not in part.absent]
+        others = [other.column for other in query.keys if other is not part]
+        if query.value is not None and query.value.missing:
+            others.append(query.value.column)
+        if query.rows and hidden and others:
+            yield (
+                f"{_number_of(hidden, part)} of {part.column} have rows, of which none "
+                f"counts: {_named(hidden)}; what leaves them out is "
+                f"{' or '.join(others)}."
+            )
+
+
+def _key_findings(part: KeyFacts, rows: int) -> Iterator[str]:
+    column, other = part.column, part.other - part.near
     if part.near:
         yield (
-            f"In {name}, {_rows(part.near)} have a {column} that only differs from a "
-            "key in case or in blanks at its ends: write the keys as the table does; "
-            f'for case, group by a derived column such as "lower({column})" with keys '
-            "in lower case, and for blanks clean the column."
+            f"{_rows(part.near)} {_have(part.near)} a {column} that only differs from "
+            f"a key in case or in blanks at its ends{_spelled(part)}: write the keys "
+            "as the table does; for case, group by a derived column such as "
+            f'"lower({column})" with keys in lower case, and for blanks clean the '
+            "column."
         )
-    if _is_many(part.other - part.near, rows, _MOST):
+    if other and part.elsewhere is not None:
+        name, there = part.elsewhere
         yield (
-            f"In {name}, {_share(part.other - part.near, rows)} of the rows match no "
-            f"key of {column}: check the keys, or the type of the column."
+            f"{_share(other, rows)} of the rows match no key of {column}, but "
+            f"{_rows(there)} of the table {_have(there)} one of these keys in the "
+            f"column {name[:_LONGEST]!r}: group by that one, or write the keys of "
+            f"{column}."
         )
-    if _is_many(part.missing, rows, _MOST):
-        yield f"In {name}, {_share(part.missing, rows)} of the rows have no {column}."
-    known = len(part.rows) + len(part.empty)
-    if part.matched and len(part.empty) > _MOST * known:
-        named = ", ".join(map(str, part.empty[:_KEYS_NAMED]))
+    elif _is_many(other, rows, _MOST):
         yield (
-            f"In {name}, {len(part.empty):,} of {known:,} keys of {column} have no row "
-            f"that counts, such as {named}: their cells hold noise alone."
+            f"{_share(other, rows)} of the rows match no key of {column}: check the "
+            "keys, or the type of the column."
         )
+    elif other:
+        yield (
+            f"{other:,} of {_rows(rows)} match no key of {column} and are left out: if "
+            "that is not meant, add their keys."
+        )
+    if _is_many(part.missing, rows, _FEW):
+        yield f"{_share(part.missing, rows)} of the rows have no {column}."
+    if part.matched and part.absent:
+        yield (
+            f"{_number_of(part.absent, part)} of {column} "
+            f"{'is' if len(part.absent) == 1 else 'are'} in no row: "
+            f"{_named(part.absent)}; their cells hold noise alone."
+        )
+
+
+def _number_of(keys: Sequence[Any], part: KeyFacts) -> str:
+    return f"{len(keys):,} of {len(part.rows) + len(part.empty):,} keys"
+
+
+def _named(keys: Sequence[Any]) -> str:
+    """Return the first of some keys, texts in quotes."""
+    listed = [_quoted(key) for key in keys[:_EMPTY_NAMED]]
+    more = len(keys) - len(listed)
+    return ", ".join([*listed, f"and {more:,} more"] if more else listed)
+
+
+def _quoted(key: Any) -> str:
+    if not isinstance(key, str):
+        return str(key)
+    return repr(key if len(key) <= _LONGEST else key[: _LONGEST - 3] + "...")
+
+
+def _spelled(part: KeyFacts) -> str:
+    """Say how the rows write keys, where that can be told without a doubt."""
+    known = {_folded(key): key for key in (*part.rows, *part.empty) if _is_text(key)}
+    pairs = [
+        f"{_quoted(text)} in the rows and {_quoted(known[_folded(text)])} among the "
+        "keys"
+        for text, _ in part.spellings
+        if _folded(text) in known
+    ]
+    return f", such as {'; '.join(pairs)}" if pairs else ""
+
+
+def _folded(text: str) -> str:
+    return text.strip().lower()
+
+
+def _is_text(key: Any) -> bool:
+    return isinstance(key, str)
 
 
 def _value_findings(query: QueryFacts) -> Iterator[str]:

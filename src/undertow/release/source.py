@@ -18,6 +18,8 @@ from undertow.release._extras import load
 from undertow.release.engine_sql import Backend, backend_of, type_name
 from undertow.release.limits import ended_by, ran_out_of_memory, stops_postgres
 from undertow.release.source_collated import has_collations
+from undertow.release.source_lines import Misfits
+from undertow.release.source_names import absent
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_stored import is_guessed, is_stored
 from undertow.release.time_format import TimeFormat, read_time
@@ -91,6 +93,10 @@ class Source:
     counted : callable
         Returns how many cells of some columns hold anything before they are read as
         their types, where `written` does not tell.
+    lines : bool
+        Whether the first line of a CSV file, which may be a row, names the columns.
+    misfits : callable
+        Counts the rows of CSV files that are not like their first lines.
 
     Notes
     -----
@@ -111,6 +117,8 @@ class Source:
     counted: Callable[[Sequence[str]], Mapping[str, int]] = field(
         default=lambda names: {}, repr=False
     )
+    lines: bool = field(default=False, repr=False)
+    misfits: Callable[[], Misfits | None] = field(default=lambda: None, repr=False)
     _held: list[Callable[[], Any]] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
@@ -414,8 +422,9 @@ def _times(source: Source, forms: Mapping[str, TimeFormat]) -> dict[str, Any]:
     table = source.table
     for name in forms:
         if name not in source.columns:
+            why = absent(name, source.columns, wanted=forms, lines=source.lines)
             raise PlanError(
-                f"source.types must name columns of the table, got {name[:60]!r}."
+                f"source.types must name columns of the table, got {name[:60]!r}{why}."
             )
         kind = table[name].type()
         if not kind.is_string():

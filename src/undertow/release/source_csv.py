@@ -13,7 +13,7 @@ from typing import Any
 
 from undertow.errors import EngineError, PlanError
 from undertow.release.source_lines import copy_rows, first_row, line_ending
-from undertow.release.source_names import require_apart
+from undertow.release.source_names import absent, require_apart
 from undertow.release.source_paths import engine_paths, plain_name
 
 __all__ = ["open_csv"]
@@ -76,8 +76,10 @@ def open_csv(
     names = _column_names(files)
     unknown = sorted(set(types) - set(names))
     if unknown:
+        why = absent(unknown[0], names, wanted=types, lines=True)
         raise PlanError(
-            f"source.types must name columns of the table, got {unknown[0][:60]!r}."
+            "source.types must name columns of the table, got "
+            f"{unknown[0][:60]!r}{why}."
         )
     read, ending = _read_alike(files, folder)
     table = connection.read_csv(

@@ -24,6 +24,7 @@ from undertow.release.limits import ended_by
 from undertow.release.source import Source, guarded
 from undertow.release.source_collated import has_collations
 from undertow.release.source_csv import open_csv
+from undertow.release.source_lines import misfits
 from undertow.release.source_own import require_own_functions
 from undertow.release.source_parquet import copied_parquet, open_parquet
 from undertow.release.source_paths import (
@@ -270,7 +271,10 @@ def _open_plain(
         partial(stamp_of, files),
         opened=before,
         written=text,
+        lines=kind == "csv",
     )
+    if kind == "csv":
+        source.misfits = partial(misfits, files)
     if kind == "parquet":
         source.opening_copy = partial(
             _open_copied, files, stated, table.schema(), folder, limits

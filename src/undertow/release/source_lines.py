@@ -16,7 +16,8 @@ A line without a character is no row, unless there is only one column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,7 +27,7 @@ import numpy as np
 from undertow.errors import PlanError
 from undertow.release._extras import load
 
-__all__ = ["LONGEST_ROW", "copy_rows", "first_row", "line_ending"]
+__all__ = ["LONGEST_ROW", "Misfits", "copy_rows", "first_row", "line_ending", "misfits"]
 
 LONGEST_ROW = 2**20
 """The most bytes of a row whose cells are read."""
@@ -35,6 +36,40 @@ _CHUNK = 2**22
 _PACKED = {".gz": "gzip", ".zst": "zstd"}
 _MARK = b"\xef\xbb\xbf"
 _LINE, _RETURN, _QUOTE, _COMMA = b'\n\r",'
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """Rows of CSV files whose cells are all missing.
+
+    Parameters
+    ----------
+    columns : int
+        Cells of the first line.
+    cells : dict of int to int
+        Rows with more or fewer cells, by how many they have.
+    trailing : int
+        Rows among them with one cell more, which is empty: a comma at their end.
+    unclosed : int
+        Lines with a cell that begins with a quote and is not closed.
+    long : int
+        Rows that are too long.
+    """
+
+    columns: int
+    cells: dict[int, int]
+    trailing: int
+    unclosed: int
+    long: int
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(self.cells.values()) + self.unclosed + self.long
+
+
+_TRAILING, _UNCLOSED, _LONG = "trailing", "unclosed", "long"
+_Tally = Counter[int | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +200,25 @@ def copy_rows(path: Path, copy: Path) -> None:
             file.write(bare)
 
 
+def misfits(paths: Sequence[Path]) -> Misfits:
+    """Count the rows of some files that are not like their first lines.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        CSV files of the same first line, perhaps compressed.
+    """
+    tally, columns = _Tally(), 0
+    for path in paths:
+        names, end = _first(path)
+        columns = len(names)
+        for _ in _pieces(path, _Form(columns, end), tally):
+            pass
+    cells = {size: rows for size, rows in tally.items() if isinstance(size, int)}
+    some = (tally[name] for name in (_TRAILING, _UNCLOSED, _LONG))
+    return Misfits(columns, dict(sorted(cells.items())), *some)
+
+
 def _chunks(path: Path, offset: int) -> Iterator[bytes]:
     """Yield the bytes of a file from an offset on, unpacked."""
     packing = _PACKED.get(path.suffix.lower())
@@ -187,11 +241,14 @@ def _chunks(path: Path, offset: int) -> Iterator[bytes]:
         ) from None
 
 
-def _pieces(path: Path, form: _Form) -> Iterator[tuple[bytes | None, bytes]]:
+def _pieces(
+    path: Path, form: _Form, tally: _Tally | None = None
+) -> Iterator[tuple[bytes | None, bytes]]:
     """Yield whole rows as they are to be read, and how each of them ended.
 
-    None stands for rows that were not written so.
+    None stands for rows that were not written so; those that are missing are counted.
     """
+    tally = _Tally() if tally is None else tally
     offset, data = _start(path), b""
     stream = _chunks(path, offset)
     while True:
@@ -201,11 +258,12 @@ def _pieces(path: Path, form: _Form) -> Iterator[tuple[bytes | None, bytes]]:
         if ending is not None:
             yield ending, data[:end]
         elif data:
-            rows, end = _rows(data, form, ended=ended)
+            rows, end = _rows(data, form, tally, ended=ended)
             if rows:
                 yield None, b"".join(rows)
             # All but a last character, which may be of what follows, is of one row.
             if not end and not ended and len(data) > LONGEST_ROW + 1:
+                tally[_LONG] += 1
                 yield None, form.missing
                 offset, data = offset + _skipped(path, offset, form), b""
                 stream = _chunks(path, offset)
@@ -288,7 +346,9 @@ def _closed(text: bytes, quotes: Any) -> bool:
     return bool(opens.all() and (closes | (after == _RETURN)).all())
 
 
-def _rows(data: bytes, form: _Form, *, ended: bool) -> tuple[list[bytes], int]:
+def _rows(
+    data: bytes, form: _Form, tally: _Tally, *, ended: bool
+) -> tuple[list[bytes], int]:
     """Return rows one by one as they are to be read, and where they end."""
     rows, at, grammar = list[bytes](), 0, _GRAMMARS[form.end]
     while at < len(data):
@@ -302,21 +362,24 @@ def _rows(data: bytes, form: _Form, *, ended: bool) -> tuple[list[bytes], int]:
             end, row = len(data) if line < 0 else line, None
         if not ended and end >= len(data) - 1 and data[end:] in (b"", b"\r"):
             break  # what follows may belong to it
-        rows.append(_as_read(row, form))
+        rows.append(_as_read(row, form, tally))
         at = end + (2 if data.startswith(b"\r\n", end) and form.end == b"\n" else 1)
     return rows, min(at, len(data))
 
 
-def _as_read(row: bytes | None, form: _Form) -> bytes:
+def _as_read(row: bytes | None, form: _Form, tally: _Tally) -> bytes:
     """Return a row as it is to be read; None stands for a line that is none."""
     if row is not None and form.end == b"\n":
         row = row.removesuffix(b"\r")
     if row == b"":
         return b"\n" if form.columns == 1 else b""
     if row is None or len(row) > LONGEST_ROW:
+        tally[_UNCLOSED if row is None else _LONG] += 1
         return form.missing
     cells = _GRAMMARS[form.end].cells.findall(b"," + row)
     if len(cells) != form.columns:
+        tally[len(cells)] += 1
+        tally[_TRAILING] += len(cells) == form.columns + 1 and cells[-1] == b""
         return form.missing
     return b",".join(map(_cell_as_read, cells)) + b"\n"
 

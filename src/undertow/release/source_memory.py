@@ -16,7 +16,7 @@ from undertow.release.moments import in_utc
 from undertow.release.source import Source, guarded
 from undertow.release.source_arrow import bearable
 from undertow.release.source_files import Limits, connect_duckdb, lock_duckdb
-from undertow.release.source_names import require_apart
+from undertow.release.source_names import absent, require_apart
 
 __all__ = ["open_memory"]
 
@@ -89,8 +89,9 @@ def _check_stated(
     """Refuse types of columns that are not there, or have one of their own."""
     for name in types:
         if name not in names:
+            why = absent(name, names, wanted=types, lines=False)
             raise PlanError(
-                f"source.types must name columns of the table, got {name[:60]!r}."
+                f"source.types must name columns of the table, got {name[:60]!r}{why}."
             )
         if name not in objects:
             raise PlanError(

@@ -10,6 +10,7 @@ import pytest
 
 from support.command import invoke
 from support.release_mistakes import MISTAKES, ROWS, release_file
+from undertow.cli import main
 from undertow.ledger import BudgetLedger
 
 
@@ -104,16 +105,46 @@ def test_a_check_says_first_that_its_numbers_are_exact(tmp_path):
 
 def test_a_release_that_counts_nothing_before_says_so_in_one_line(tmp_path):
     file = plain_file(tmp_path)
-    words = "Nothing checks that rows are found: run undertow release check "
-    for command in ("plan", "run"):
-        result = invoke("release", command, file)
-        assert result.exit_code == 0, result.output
-        assert result.stdout.count(words) == 1
-    assert words not in invoke("release", "run", file).stdout  # the stored output
+    words = "Nothing checks that rows match: "
+    planned, done = invoke("release", "plan", file), invoke("release", "run", file)
+    for said in (planned.stdout, done.stderr):
+        assert said.count(words) == 1
+        assert f"undertow release check {file} first" in said
+    assert (planned.stderr, done.stderr.count("\n")) == ("", 1)
+    assert words not in done.stdout
+    assert invoke("release", "run", file).stderr == ""  # the stored output
     (tmp_path / "other").mkdir()
     file = plain_file(tmp_path / "other", "[check]\nunits_at_least = 1500\n")
     assert words not in invoke("release", "plan", file).stdout
-    assert words not in invoke("release", "run", file).stdout
+    assert invoke("release", "run", file).stderr == ""
+
+
+def test_that_nothing_is_counted_before_is_said_before_the_charge(
+    tmp_path, monkeypatch, capfd
+):
+    file, said = plain_file(tmp_path), []
+    charge = BudgetLedger.charge
+
+    def charged(*args, **named):
+        said.append(capfd.readouterr().err)
+        return charge(*args, **named)
+
+    monkeypatch.setattr(BudgetLedger, "charge", charged)
+    monkeypatch.setattr("sys.argv", ["undertow", "release", "run", str(file)])
+    with pytest.raises(SystemExit):
+        main()
+    assert [text.startswith("Nothing checks that rows match") for text in said] == [
+        True
+    ]
+
+
+def test_a_run_that_is_refused_says_one_sentence(tmp_path):
+    file = plain_file(tmp_path)
+    file.write_text(file.read_text().replace('by = ["zone"]', 'by = ["zoen"]'))
+    file.write_text(file.read_text().replace("keys = { zone", "keys = { zoen"))
+    refused = invoke("release", "run", file)
+    assert refused.exit_code == 2
+    assert refused.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

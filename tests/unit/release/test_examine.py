@@ -290,7 +290,7 @@ def test_each_mistake_is_found_with_its_way_out(rest, query, words, tmp_path):
 
 
 def test_a_release_in_order_has_no_findings(tmp_path):
-    query = COUNT + 'by = ["zone"]\nkeys = { zone = ["A", "B"] }'
+    query = COUNT + 'by = ["zone"]\nkeys = { zone = ["A"] }'
     found = findings_of(tmp_path, people(200, "A,2026-01-03,5"), query)
     assert (found.findings, found.noise_alone) == ((), ())
     assert "Nothing stands out." in str(found)
@@ -332,3 +332,148 @@ def test_discovered_keys_below_the_threshold_are_told_of(tmp_path):
     found = findings_of(tmp_path, people(500, "A,2026-01-03,5"), query, head)
     assert found.facts.queries[0].passing == 1
     assert found.noise_alone == ()
+
+
+def keyed(by, keys, name="q"):
+    listed = ", ".join(f"{column} = {some}" for column, some in keys.items())
+    return (
+        f'[[queries]]\nname = "{name}"\nselect = "count"\nby = {by}\n'
+        f"keys = {{ {listed} }}\n".replace("'", '"')
+    )
+
+
+def test_every_key_without_a_row_is_named_once_for_all_queries(tmp_path):
+    keys = {"zone": ["A", "B", "C", "D"]}
+    query = keyed(["zone"], keys) + keyed(["zone"], keys, "r")
+    lines = [f"{at},{'AB'[at % 2]},2026-01-03,5" for at in range(200)]
+    found = findings_of(tmp_path, lines, query)
+    assert found.findings == (
+        "In queries 'q' and 'r', 2 of 4 keys of zone are in no row: 'C', 'D'; their "
+        "cells hold noise alone.",
+    )
+    assert found.noise_alone == ()
+
+
+def test_of_many_keys_without_a_row_the_first_are_named(tmp_path):
+    query = keyed(["minutes"], {"minutes": '"0..99"'.replace('"', "'")})
+    found = findings_of(tmp_path, people(200, "A,2026-01-03,5"), query)
+    [sentence] = found.findings
+    assert "99 of 100 keys of minutes are in no row: 0, 1, 2, 3, 4, 6, " in sentence
+    assert sentence.endswith(", 20, and 79 more; their cells hold noise alone.")
+
+
+def test_the_spellings_of_rows_and_keys_are_shown_side_by_side(tmp_path):
+    lines = people(60, "north,2026-01-03,5") + people(40, " NORTH,2026-01-03,5")
+    lines += people(50, "south,2026-01-03,5")
+    query = keyed(["zone"], {"zone": ["North", "south"]})
+    found = findings_of(tmp_path, lines, query)
+    [sentence] = [line for line in found.findings if "only differs" in line]
+    assert (
+        "100 rows have a zone that only differs from a key in case or in blanks at "
+        "its ends, such as 'north' in the rows and 'North' among the keys; ' NORTH' in "
+        "the rows and 'North' among the keys: write the keys as the table does"
+    ) in sentence
+
+
+def test_rows_at_no_key_are_told_of_however_few_they_are_and_not_repeated(tmp_path):
+    lines = [*people(199, "A,2026-01-03,5"), "x,zone-canary,2026-01-03,5"]
+    found = findings_of(tmp_path, lines, keyed(["zone"], {"zone": ["A"]}))
+    assert found.findings == (
+        "In query 'q', 1 of 200 rows match no key of zone and are left out: if that is "
+        "not meant, add their keys.",
+    )
+    assert "canary" not in str(found) + str(found.to_dict())
+
+
+def test_the_column_that_holds_the_keys_is_named(tmp_path):
+    (tmp_path / "visits.csv").write_text(
+        "\n".join(
+            ["person,zone,day,minutes,district"]
+            + [f"{at},{at},2026-01-03,5,{'AB'[at % 2]}" for at in range(200)]
+        )
+    )
+    query = keyed(["zone", "minutes"], {"zone": ["A", "B"], "minutes": [5]})
+    (tmp_path / "visits.toml").write_text(PLAIN + query)
+    found = load(tmp_path / "visits.toml").check()
+    assert found.findings[0] == (
+        "In query 'q', all of the rows match no key of zone, but 200 rows of the table "
+        "have one of these keys in the column 'district': group by that one, or write "
+        "the keys of zone."
+    )
+    assert not any("minutes" in line for line in found.findings)
+
+
+def test_a_column_all_of_whose_keys_are_there_is_not_blamed_for_another(tmp_path):
+    query = keyed(["zone", "minutes"], {"zone": ["A", "B"], "minutes": [7]})
+    lines = [f"{at},{'AB'[at % 2]},2026-01-03,5" for at in range(200)]
+    found = findings_of(tmp_path, lines, query)
+    assert found.noise_alone == ("q",)
+    assert any("match no key of minutes" in line for line in found.findings)
+    assert not any("of zone" in line for line in found.findings)
+
+
+def test_what_leaves_out_the_rows_of_a_key_is_named(tmp_path):
+    query = keyed(["zone", "minutes"], {"zone": ["A", "B"], "minutes": [5]})
+    lines = people(200, "A,2026-01-03,5") + people(20, "B,2026-01-03,6")
+    found = findings_of(tmp_path, lines, query)
+    assert any(
+        "1 of 2 keys of zone have rows, of which none counts: 'B'; what leaves them "
+        "out is minutes." in line
+        for line in found.findings
+    )
+
+
+COMMAS = "200 rows with a comma at the end, which is one cell more than the first line"
+
+
+@pytest.mark.parametrize(
+    ("head", "rest", "words"),
+    [
+        ("person,zone,day,minutes", "A,2026-01-03,5,", COMMAS),
+        (
+            "person,zone,day,minutes,",
+            "A,2026-01-03,5",
+            "The file has 200 rows with 4 cells where the first line has 5;",
+        ),
+        (
+            "person,zone,day,minutes",
+            "A,B,2026-01-03,5",
+            "The file has 200 rows with 5 cells where the first line has 4;",
+        ),
+        (
+            "person,zone,day,minutes",
+            '"A,2026-01-03,5',
+            "The file has 200 rows with a quote that is not closed;",
+        ),
+    ],
+)
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_rows_that_are_not_like_the_first_line_are_the_one_thing_told(
+    head, rest, words, ending, tmp_path
+):
+    lines = [f"{at},{rest}" for at in range(200)]
+    (tmp_path / "visits.csv").write_bytes(ending.join([head, *lines, ""]).encode())
+    (tmp_path / "visits.toml").write_text(PLAIN + keyed(["zone"], {"zone": ["A"]}))
+    found = load(tmp_path / "visits.toml").check()
+    assert words in found.findings[0]
+    assert len(found.findings) == 1
+    assert found.noise_alone == ("q",)
+    assert found.facts.misfits.rows == 200
+
+
+def test_some_rows_unlike_the_first_line_are_not_laid_to_the_columns(tmp_path):
+    lines = people(200, "A,2026-01-03,5") + people(20, "A,2026-01-03,5,")
+    lines += people(3, "A,5")
+    found = findings_of(tmp_path, lines, keyed(["zone"], {"zone": ["A"]}))
+    assert [line[:40] for line in found.findings] == [
+        "The file has 20 rows with a comma at the",
+        "The file has 3 rows with 3 cells where t",
+    ]
+    assert found.to_dict()["misfits"]["cells"] == [[3, 3], [5, 20]]
+
+
+def test_a_row_that_is_too_long_is_told_of(tmp_path):
+    lines = [*people(200, "A,2026-01-03,5"), f"x,{'A' * 2**23},2026-01-03,5"]
+    found = findings_of(tmp_path, lines, keyed(["zone"], {"zone": ["A"]}))
+    assert found.findings[0].startswith("The file has 1 row longer than 1,048,576 ")
+    assert found.facts.misfits.long == 1

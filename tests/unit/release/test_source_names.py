@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import tomllib
 
 import pandas as pd
 import polars as pl
@@ -12,11 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release import source_paths
+from undertow.release import from_table, load, source_paths
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
 from undertow.release.job import Bounding, Job
 from undertow.release.source import open_source
+from undertow.release.source_names import types_entry
 
 TWICE = {
     "same": ["zone", "n", "zone"],
@@ -147,3 +149,111 @@ def test_a_name_that_spark_takes_for_a_pattern_is_refused(tmp_path, name):
         (tmp_path / path).mkdir(parents=True)
     with pytest.raises(PlanError, match="must have a name without"):
         open_source(f"spark://local#{name}", folder=tmp_path)
+
+
+FILE = """
+[source]
+table = "t.csv"
+unit = "who"
+{types}
+[promise]
+epsilon = "1"
+[bounds]
+rows_per_unit = 1
+[[queries]]
+name = "q"
+select = "count"
+where = "minutes > 3"
+by = ["zone"]
+keys = {{ zone = ["A"] }}
+"""
+TYPES = 'types = { minutes = "int", day = "date" }'
+
+
+@pytest.mark.parametrize("types", ["", TYPES])
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ("who;zone;minutes;day", "the first line has semicolons between its names"),
+        ("who\tzone\tminutes\tday", "the first line has tabs between its names"),
+        ("who|zone|minutes|day", "the first line has bars between its names"),
+        ("canary;a,5;b,5;c", "the first line has semicolons between its names"),
+        ("Who,Zone,Minutes,Day", " only differs in case or blanks: write"),
+        ("who,zone,MINUTES,day", "the name of column 3 only differs in case"),
+        ("canary,A,5,2026-01-01", "in the first line of the CSV file, which must name"),
+        ("canary", "the table has one column, and the columns of a CSV file have"),
+    ],
+)
+def test_a_first_line_without_the_columns_is_described_and_not_repeated(
+    tmp_path, first, words, types
+):
+    for row in ("x,A,5,2026-01-01\n", "", ";;\n", "\xff,canary\n"):
+        (tmp_path / "t.csv").write_text(f"{first}\n{row}", encoding="latin-1")
+        (tmp_path / "t.toml").write_text(FILE.format(types=types))
+        with pytest.raises(PlanError) as refusal:
+            load(tmp_path / "t.toml").run()
+        text = str(refusal.value)
+        assert words in text
+        known = FILE.format(types=TYPES)
+        cells = [cell for cell in re.split("[,;|\t]", first) if cell not in known]
+        assert not any(f"{cell}'" in text or f"{cell}?" in text for cell in cells)
+        assert "canary" not in text
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.toml"]
+
+
+@pytest.mark.parametrize("first", ["zone-canary,n,m", "zones,n,m", "zone ,n,m"])
+def test_no_name_of_the_table_is_suggested_that_the_file_does_not_state(
+    tmp_path, first
+):
+    (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n")
+    text = '[source]\ntable = "t.csv"\nunit = "n"\ntypes = { m = "int" }\n'
+    text += '[promise]\nepsilon = "1"\n[bounds]\nrows_per_unit = 1\n'
+    text += '[[queries]]\nname = "q"\nselect = "count"\nwhere = "Zone = \'x\'"\n'
+    (tmp_path / "t.toml").write_text(text)
+    with pytest.raises(PlanError, match="must be of the table, got 'Zone'") as refusal:
+        load(tmp_path / "t.toml").run()
+    assert "did you mean" not in str(refusal.value)
+    assert "canary" not in str(refusal.value)
+
+
+ENTRY = r"such as types = \{ seen = \{ timestamp = \"%d/%m/%Y %H:%M\" \} \}\."
+DAY = r"such as types = \{ seen = \{ date = \"%d/%m/%Y\" \} \}\."
+
+
+@pytest.mark.parametrize(
+    ("source", "query", "words"),
+    [
+        ({"time": "seen", "start": "2026-01-01"}, {}, ENTRY),
+        ({"time": "seen"}, {"by": ["hour"], "keys": {"hour": [1]}}, ENTRY),
+        ({}, {"where": "month(seen) = 3"}, ENTRY),
+        ({}, {"where": "seen > timestamp('2026-01-31T12:00:00')"}, ENTRY),
+        ({}, {"where": "seen >= date('2026-01-31')"}, DAY),
+        ({}, {"by": ["seen"], "keys": {"seen": "2026-01-01..2026-01-03"}}, DAY),
+        ({}, {"where": "seen > 3"}, r"types = \{ seen = \"int\" \}\."),
+        ({}, {"where": "seen + 1 > 3"}, r"types = \{ seen = \"float\" \}\."),
+        ({}, {"by": ["seen"], "keys": {"seen": [3]}}, r"\{ seen = \"int\" \}\."),
+    ],
+)
+def test_a_column_of_text_that_is_no_text_is_told_how_its_type_is_stated(
+    source, query, words
+):
+    table = pa.table({"who": ["a"], "seen": ["1/2/2026 12:00"]})
+    release = from_table(
+        table,
+        {
+            "source": {"unit": "who", **source},
+            "promise": {"epsilon": "1"},
+            "bounds": {"rows_per_unit": 1},
+            "queries": [{"name": "q", "select": "count", **query}],
+        },
+    )
+    with pytest.raises(PlanError, match=words) as refusal:
+        release.check()
+    assert "source.types" in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["a b", 'a"b', "ü", "a.b", "a\nb"])
+def test_the_stated_type_of_any_name_is_toml(name):
+    for kind in ("int", "date", "timestamp"):
+        found = tomllib.loads(types_entry(name, kind))["types"]
+        assert list(found) == [name]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 
+import ibis
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
 from undertow.errors import EngineError, PlanError
+from undertow.release import engine_sql
 from undertow.release.engine import run_jobs
 from undertow.release.expression import parse_expression
 from undertow.release.job import Bounding, Job
+from undertow.release.measure import value_lattice
 from undertow.release.source import open_source
 
+KEY = bytes(range(32))
 LARGE = 10**37
 
 
@@ -129,3 +134,92 @@ def test_folders_that_state_columns_do_so_for_copies(tmp_path):
     with open_source(tmp_path) as source:
         [found] = run_jobs(source, [job])
     assert found.cells == (("A", "a"), ("B [1]", "a"))
+
+
+HALF = [0.5, 2.0, float("nan"), None, -0.0] * 3
+KEPT = [0.5, 2.0, -0.0] * 3
+NUMBERS = [
+    ("v < 5", 9),
+    ("v > 5", 0),
+    ("v >= -7", 9),
+    ("not v > 5", 9),
+    ("v is null", 6),
+    ("not v is null", 9),
+    ("v = 2 or v != 2", 9),
+    ("v between -1 and 3", 9),
+    ("v * 2 < 9", 9),
+    ("floor(v) < 9", 9),
+    ("abs(v) < 9", 9),
+    ("coalesce(v, 7) = 7", 6),
+    ("v in (0, 2)", 6),
+]
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("others", [[], [1e9], [float("inf")], [float("nan")]], ids=str)
+@pytest.mark.parametrize("form", ["one group", "groups", "files", "no statistics"])
+def test_a_number_is_read_by_itself_whatever_the_statistics_of_a_file_say(
+    tmp_path, kind, others, form
+):
+    """Statistics leave out NaN, so that other rows would say what it is taken for."""
+    cells = [*HALF, *others]
+    who = [*range(len(HALF)), *(["other"] * len(others))]
+    table = pa.table({"who": list(map(str, who)), "v": pa.array(cells, kind)})
+    options = {
+        "groups": {"row_group_size": 2},
+        "no statistics": {"write_statistics": False},
+    }
+    if form == "files":
+        parquet.write_table(table.slice(0, 4), tmp_path / "a.parquet")
+        parquet.write_table(table.slice(4), tmp_path / "b.parquet")
+    else:
+        parquet.write_table(table, tmp_path / "a.parquet", **options.get(form, {}))
+    jobs = [
+        Job(text, ("rows",), where=parse_expression(f"({text}) and who != 'other'"))
+        for text, _ in NUMBERS
+    ]
+    value = value_lattice("v", low=Fraction(0), high=Fraction(2))
+    jobs.append(
+        Job(
+            "sum",
+            ("sum", "rows"),
+            value=value,
+            where=parse_expression("who != 'other'"),
+        )
+    )
+    with open_source("*.parquet", folder=tmp_path, threads=1) as source:
+        found = run_jobs(source, jobs, bounding=Bounding("who", 1), key=KEY)
+    rows = [int(one.measures["rows"][0]) for one in found]
+    assert rows == [*(number for _, number in NUMBERS), len(KEPT)]
+    assert int(found[-1].measures["sum"][0]) * value.step == sum(KEPT)
+
+
+def test_numbers_that_are_none_are_no_units_of_a_file(tmp_path):
+    cells = pa.array([1.0, 2.0, float("nan"), float("nan"), None])
+    parquet.write_table(pa.table({"u": cells}), tmp_path / "a.parquet")
+    job = Job("q", ("rows", "units"))
+    with open_source(tmp_path / "a.parquet", threads=1) as source:
+        [found] = run_jobs(source, [job], bounding=Bounding("u", 1), key=KEY)
+    assert [int(found.measures[name][0]) for name in job.measures] == [2, 2]
+
+
+def test_parquet_that_ibis_reads_is_read_like_a_file(tmp_path):
+    parquet.write_table(pa.table({"v": pa.array(HALF)}), tmp_path / "a.parquet")
+    job = Job("q", ("rows",), where=parse_expression("v < 5"))
+    table = ibis.duckdb.connect().read_parquet(tmp_path / "a.parquet")
+    with open_source(table) as source:
+        [found] = run_jobs(source, [job], key=KEY)
+    assert found.measures["rows"].tolist() == [len(KEPT)]
+
+
+def test_numbers_are_exact_where_duckdb_knows_no_try(tmp_path, monkeypatch):
+    cells = [0.1, 5e-324, -0.0, 1e308, float("inf"), float("nan"), 1 / 3]
+    parquet.write_table(pa.table({"v": pa.array(cells)}), tmp_path / "a.parquet")
+    read = []
+    for known in (True, False):
+        monkeypatch.setattr(engine_sql, "_has_try", lambda known=known: known)
+        with open_source(tmp_path / "a.parquet") as source:
+            column = engine_sql.held(source.table.v, "duckdb")
+            found = source.execute(source.table.select(v=column))["v"].to_pylist()
+        read.append(list(map(repr, found)))
+    assert read == [list(map(repr, cells))] * 2
