@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from undertow.errors import BudgetError, LedgerError, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
+    from undertow.release.ledger_place import NewBudget
 
 __all__ = ["release"]
 
@@ -77,14 +79,20 @@ def plan_command(
         if report is not None:
             _write_report(_planned(loaded, plan), report)
         place, there = _ledger_of(loaded)
+        notes, new = _foreseen(loaded, as_of)
         if json_output:
-            print_json({**plan.to_dict(), "ledger": place})
+            coming = None if new is None else new.to_dict()
+            about = {"ledger": place, "notes": notes, "new_budget": coming}
+            print_json({**plan.to_dict(), **about})
         else:
             _print(plan)
             _tell_of_no_check(file, loaded)
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
-        _tell_of_lost_ledger(loaded, as_of)
+            if new is not None:
+                typer.echo(on_one_line(new.coming()).encode("utf-8", "replace"))
+        for sentence in notes:
+            complain(sentence)
 
 
 @release.command("check")
@@ -180,6 +188,8 @@ def run_command(
                 recount=recount,
                 command=_command(),
                 progress=tell,
+                note=complain,  # before anything is charged
+                made=partial(_tell_of_budget, json_output=json_output),
             )
         if done.warning is not None:
             complain(done.warning)
@@ -191,6 +201,14 @@ def run_command(
             _print_run(done, report)
             if not done.repeated:
                 _tell_of_no_check(file, loaded)
+
+
+def _tell_of_budget(new: NewBudget, *, json_output: bool) -> None:
+    """Say that a ledger was made, at once: the run may still be refused."""
+    if json_output:  # standard output holds the one object
+        complain(new.words())
+    else:
+        typer.echo(on_one_line(new.words()).encode("utf-8", "replace"))
 
 
 def _tell_of_no_check(file: Path, loaded: ReleaseFile) -> None:
@@ -208,14 +226,22 @@ def _load(path: Path) -> ReleaseFile:
     return load(path)
 
 
-def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> None:
-    """Say on standard error that a run would be refused, where a ledger was lost."""
+def _foreseen(
+    loaded: ReleaseFile, as_of: str | None
+) -> tuple[list[str], NewBudget | None]:
+    """Return what to know before a run without --ledger, and what ledger it makes."""
+    from undertow.release.table_place import absent_table
+
+    absent = absent_table(loaded.document)
+    if absent is not None:
+        return [f"A run would be refused: {absent}"], None
     try:
         loaded.require_ledger(as_of=as_of)
+        return loaded.notes(as_of=as_of), loaded.new_budget(as_of=as_of)
     except PlanError:
-        return  # no place for a ledger is known; a run is given one, or says so
+        return [], None  # no place for a ledger is known; a run is given one
     except (BudgetError, LedgerError) as fault:
-        complain(f"A run without --ledger would be refused: {fault}")
+        return [f"A run without --ledger would be refused: {fault}"], None
 
 
 def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
@@ -224,9 +250,12 @@ def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
 
     try:
         address = ledger_address(loaded.document)
-        return shown_address(address), has_ledger(address, looking=True)
     except PlanError:
         return None, False
+    try:
+        return shown_address(address), has_ledger(address, looking=True)
+    except PlanError:  # not even its folder is there
+        return shown_address(address), False
 
 
 def _command() -> str:
@@ -257,7 +286,8 @@ def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:
 def _finished(done: ReleaseRun) -> dict[str, Any]:
     charge = done.charge
     entry = {"number": charge.number, "key": charge.key, "hash": charge.hash}
-    return {**done.record, "charge": entry}
+    new = None if done.new_budget is None else done.new_budget.to_dict()
+    return {**done.record, "charge": entry, "new_budget": new}
 
 
 def _write_report(record: dict[str, Any], path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,25 @@ from undertow.release.document import (
 )
 from undertow.release.findings import TableCheck, check_table
 from undertow.release.ledger_place import (
+    NewBudget,
     create_ledger,
     file_of,
     has_ledger,
     init_command,
     is_named,
     ledger_address,
+    new_budget,
     open_ledger,
 )
 from undertow.release.plan import ReleasePlan, plan_release
-from undertow.release.run import Progress, ReleaseRun, read_table, run_release
+from undertow.release.run import (
+    Progress,
+    ReleaseRun,
+    foreseen,
+    read_table,
+    run_release,
+)
+from undertow.release.table_place import absent_table
 from undertow.release.timeline import Timeline, run_moment
 from undertow.release.traces import require_kept_ledger, require_one_budget
 
@@ -89,6 +98,8 @@ class ReleaseFile:
         recount: int = 1,
         command: str | None = None,
         progress: Progress | None = None,
+        note: Progress | None = None,
+        made: Callable[[NewBudget], None] | None = None,
     ) -> ReleaseRun:
         """Charge the ledger, release, and write the files.
 
@@ -107,8 +118,11 @@ class ReleaseFile:
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
-        repeat, recount, command, progress
+        repeat, recount, command, progress, note
             As in :func:`~undertow.release.run.run_release`.
+        made : callable, optional
+            Told of the ledger that the run has made, if it makes one: also where it is
+            refused afterwards.
 
         Raises
         ------
@@ -127,17 +141,28 @@ class ReleaseFile:
             "recount": recount,
             "progress": progress,
         }
-        named = {"command": command, **about}
+        named = {"command": command, "note": note, **about}
         if isinstance(ledger, BudgetLedger):
             return run_release(plan, ledger, **named)
         given = None if ledger is None else path_text(ledger, "ledger", kind=_LEDGER)
         address = ledger_address(self.document, given=given)
-        read = None
+        read, absent = None, absent_table(self.document)
+        path = file_of(address)
+        if absent is not None and path is not None and not path.exists():
+            raise absent  # before anything is said of ledgers
         if not has_ledger(address):  # it fixes the budget for good, so it is made last
             self._require_new(plan, address, about["folder"], given=given is not None)
             read = read_table(plan, **about)
-        with open_ledger(plan, address) as opened:
-            return run_release(plan, opened, reading=read, **named)
+        new: list[NewBudget] = []
+
+        def told() -> None:
+            new.append(self._new_budget(plan, address, after=True))
+            if made is not None:
+                made(new[0])
+
+        with open_ledger(plan, address, made=told) as opened:
+            done = run_release(plan, opened, reading=read, **named)
+        return replace(done, new_budget=new[0]) if new else done
 
     def create_ledger(
         self,
@@ -166,6 +191,39 @@ class ReleaseFile:
             self.plan(as_of=as_of), place, dataset=dataset or self.title
         )
 
+    def new_budget(self, *, as_of: date | str | None = None) -> NewBudget | None:
+        """Return the ledger that a run that names none would make; None if it is there.
+
+        Raises
+        ------
+        PlanError
+            If nothing says where a ledger would be.
+        """
+        address = ledger_address(self.document)
+        if is_named(self.document) or has_ledger(address, looking=True):
+            return None
+        return self._new_budget(self.plan(as_of=as_of), address, after=False)
+
+    def _new_budget(self, plan: ReleasePlan, address: str, *, after: bool) -> NewBudget:
+        return new_budget(plan, address, dataset=self.title, after=after)
+
+    def notes(self, *, as_of: date | str | None = None) -> list[str]:
+        """Return what a person should know before a run that names no ledger.
+
+        Whether it would return an answer that is stored, whether its question was
+        answered under other names, and whether the same people were charged elsewhere.
+        Nothing is written, and no data is read.
+        """
+        from undertow.ledger import BudgetLedger
+
+        if as_of is None and self._has_totals():
+            return []
+        address, plan = ledger_address(self.document), self.plan(as_of=as_of)
+        if not has_ledger(address, looking=True):
+            return []
+        with BudgetLedger.open(file_of(address) or address, read_only=True) as opened:
+            return foreseen(plan, opened, self.folder(as_of=as_of))
+
     def require_ledger(self, *, as_of: date | str | None = None) -> None:
         """Refuse what a run that names no ledger would be refused for.
 
@@ -178,9 +236,12 @@ class ReleaseFile:
         LedgerError
             If the ledger that the file names is not there.
         PlanError
-            If nothing says where a ledger would be.
+            If the table is not there, or nothing says where a ledger would be.
         """
-        address = ledger_address(self.document)
+        address, absent = ledger_address(self.document), absent_table(self.document)
+        path = file_of(address)
+        if absent is not None and path is not None and not path.exists():
+            raise absent
         if not has_ledger(address, looking=True):
             plan, folder = self.plan(as_of=as_of), self.folder(as_of=as_of)
             self._require_new(plan, address, folder, given=False)
