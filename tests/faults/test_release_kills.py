@@ -33,7 +33,8 @@ def place(tmp_path):
 
     def made() -> Path:
         folder = tmp_path / f"place{next(count)}"
-        folder.mkdir()
+        folder /= "own"  # beside no other ledger of the same people
+        folder.mkdir(parents=True)
         write_visits(
             folder,
             rows,
