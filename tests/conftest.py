@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("undertow")
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder without neighbours: a release looks at the folders beside its own."""
+    own = tmp_path / "own"
+    own.mkdir()
+    return own
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,8 @@ def check_the_next_run_makes_it(folder, path):
 
 
 def check_kill(runs, folder, script, at):
-    folder.mkdir()
+    folder /= "own"  # beside no other ledger of the same people
+    folder.mkdir(parents=True)
     path = write_visits(folder)
     words = (str(folder / "visits.ledger"), str(at))
     ended = runs.run(*words, folder=folder, script=script + MAKE)

@@ -35,7 +35,8 @@ def place(tmp_path):
 
     def made(*, bounded: bool = True) -> Path:
         folder = tmp_path / f"place{next(count)}"
-        folder.mkdir()
+        folder /= "own"  # beside no other ledger of the same people
+        folder.mkdir(parents=True)
         parts = {} if bounded else ROWS_ALONE
         path = write_visits(
             folder,

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,6 +29,7 @@ from undertow.errors import BudgetError, LedgerError, OutdatedLedger, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
+    from undertow.release.ledger_place import NewBudget
 
 __all__ = ["release"]
 
@@ -82,15 +84,22 @@ def plan_command(
         if report is not None:
             _write_report(_planned(loaded, plan), report)
         place, there = _ledger_of(loaded)
+        notes, new, outdated = _foreseen(loaded, as_of)
         if json_output:
-            print_json({**plan.to_dict(), "ledger": place})
+            coming = None if new is None else new.to_dict()
+            about = {"ledger": place, "notes": notes, "new_budget": coming}
+            print_json({**plan.to_dict(), **about})
         else:
             _print(plan)
             if plan.check is None:
                 typer.echo(_no_check(file))
             rest = "" if place is None or there else ", not there yet"
             _tell_ledger(place or "to be named with --ledger", rest)
-        if _tell_of_lost_ledger(loaded, as_of):
+            if new is not None:
+                typer.echo(on_one_line(new.coming()).encode("utf-8", "replace"))
+        for sentence in notes:
+            complain(sentence)
+        if outdated:
             raise typer.Exit(EXIT_REFUSED)
 
 
@@ -206,6 +215,8 @@ def run_command(
                 recount=recount,
                 command=_command(),
                 progress=tell,
+                note=complain,  # before anything is charged
+                made=partial(_tell_of_budget, json_output=json_output),
                 **limits,
             )
         if done.warning is not None:
@@ -234,6 +245,14 @@ def _end(sentence: str) -> None:
     os._exit(EXIT_BAD_INPUT)
 
 
+def _tell_of_budget(new: NewBudget, *, json_output: bool) -> None:
+    """Say that a ledger was made, at once: the run may still be refused."""
+    if json_output:  # standard output holds the one object
+        complain(new.words())
+    else:
+        typer.echo(on_one_line(new.words()).encode("utf-8", "replace"))
+
+
 def _no_check(file: Path) -> str:
     """Say that a release that finds no rows would not be noticed."""
     return (
@@ -249,19 +268,26 @@ def _load(path: Path) -> ReleaseFile:
     return load(path)
 
 
-def _tell_of_lost_ledger(loaded: ReleaseFile, as_of: str | None) -> bool:
-    """Say on standard error that a run would be refused, where a ledger was lost.
+def _foreseen(
+    loaded: ReleaseFile, as_of: str | None
+) -> tuple[list[str], NewBudget | None, bool]:
+    """Return what to know before a run without --ledger, and what ledger it makes.
 
-    Tell whether it is there, but an older copy.
+    The last says whether the ledger that is there is an older copy.
     """
+    from undertow.release.table_place import absent_table
+
+    absent = absent_table(loaded.document)
+    if absent is not None:
+        return [f"A run would be refused: {absent}"], None, False
     try:
         loaded.require_ledger(as_of=as_of)
+        return loaded.notes(as_of=as_of), loaded.new_budget(as_of=as_of), False
     except PlanError:
-        return False  # no place for a ledger is known; a run is given one, or says so
+        return [], None, False  # no place for a ledger is known; a run is given one
     except (BudgetError, LedgerError) as fault:
-        complain(f"A run without --ledger would be refused: {fault}")
-        return isinstance(fault, OutdatedLedger)
-    return False
+        refused = f"A run without --ledger would be refused: {fault}"
+        return [refused], None, isinstance(fault, OutdatedLedger)
 
 
 def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
@@ -270,9 +296,12 @@ def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
 
     try:
         address = ledger_address(loaded.document)
-        return shown_address(address), has_ledger(address, looking=True)
     except PlanError:
         return None, False
+    try:
+        return shown_address(address), has_ledger(address, looking=True)
+    except PlanError:  # not even its folder is there
+        return shown_address(address), False
 
 
 def _command() -> str:
@@ -328,7 +357,8 @@ def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:
 def _finished(done: ReleaseRun) -> dict[str, Any]:
     charge = done.charge
     entry = {"number": charge.number, "key": charge.key, "hash": charge.hash}
-    return {**done.record, "charge": entry}
+    new = None if done.new_budget is None else done.new_budget.to_dict()
+    return {**done.record, "charge": entry, "new_budget": new}
 
 
 def _write_report(record: dict[str, Any], path: Path) -> None:

@@ -1,18 +1,38 @@
-"""Whose rows the ledgers of a folder are for, found without changing anything."""
+"""Whose rows the ledgers of a folder are for, found without changing anything.
+
+People who come in a file a week often have a folder a week. So the folder above is
+looked at too, and the folders beside, within the bounds that stand here: no link is
+followed, and what cannot be read is passed over.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from undertow.ledger.still import is_still, names_of, sqlite_uri
 
-__all__ = ["LedgerNearby", "is_same", "ledgers_in"]
+__all__ = [
+    "MOST_BESIDE",
+    "MOST_NAMES",
+    "LedgerNearby",
+    "folders_beside",
+    "is_same",
+    "ledgers_in",
+]
+
+MOST_BESIDE = 300
+"""Folders beside one that are looked at: those that were changed last."""
+
+MOST_NAMES = 10_000
+"""Names that are read in the folder above, and in each folder beside."""
 
 _PATIENCE_S = 5.0
 _BESIDE = ("-wal", "-shm", "-journal", ".bak")
@@ -79,15 +99,60 @@ def is_same(
     return unit.strip().lower() == their_unit.strip().lower()
 
 
-def ledgers_in(folder: Path) -> Iterator[LedgerNearby]:
+def folders_beside(folder: Path) -> list[Path]:
+    """Return the folder above a folder, and then those beside it.
+
+    Nothing is returned where the folder above is the root of all files, or where
+    anybody may write, as in that of temporary files: what lies there is no trace of
+    the same person's work. Folders whose name begins with a dot are passed over.
+
+    Notes
+    -----
+    At most `MOST_NAMES` names are read, and at most `MOST_BESIDE` folders returned.
+    """
+    above = folder.resolve().parent
+    found: list[tuple[int, str]] = []
+    try:
+        if above == above.parent or above.stat().st_mode & stat.S_IWOTH:
+            return []
+        with os.scandir(above) as entries:
+            for entry in islice(entries, MOST_NAMES):
+                changed = _changed(entry)
+                if changed is not None and entry.path != str(folder.resolve()):
+                    found.append((changed, entry.path))
+    except OSError:
+        pass  # what was read until then counts
+    last = sorted(found, reverse=True)[:MOST_BESIDE]
+    return [above, *sorted(Path(name) for _, name in last)]
+
+
+def _changed(entry: os.DirEntry[str]) -> int | None:
+    """Return when a folder was changed; None for what is not looked at."""
+    try:
+        if entry.name[0] == "." or not entry.is_dir(follow_symlinks=False):
+            return None
+        return entry.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return None
+
+
+def ledgers_in(folder: Path, *, bounded: bool = False) -> Iterator[LedgerNearby]:
     """Return the SQLite ledgers of a folder, whatever they are called.
 
     One that cannot be read, such as one of a newer schema, may be anybody's and counts
     as one without a charge.
+
+    Parameters
+    ----------
+    folder : Path
+        Nothing is found in one that cannot be read.
+    bounded : bool
+        Whether at most `MOST_NAMES` names are read, and no link is followed.
     """
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.path for entry in entries if _may_be(entry))
+            read = islice(entries, MOST_NAMES) if bounded else entries
+            names = sorted(e.path for e in read if _may_be(e, links=not bounded))
     except OSError:
         return
     for name in names:
@@ -96,11 +161,11 @@ def ledgers_in(folder: Path) -> Iterator[LedgerNearby]:
             yield found
 
 
-def _may_be(entry: os.DirEntry[str]) -> bool:
+def _may_be(entry: os.DirEntry[str], *, links: bool) -> bool:
     try:
-        if entry.name.endswith(_BESIDE) or not entry.is_file():
+        if entry.name.endswith(_BESIDE) or not entry.is_file(follow_symlinks=links):
             return False
-        size = entry.stat().st_size
+        size = entry.stat(follow_symlinks=links).st_size
     except OSError:
         return False
     return size > 0 and size % _SMALLEST == 0

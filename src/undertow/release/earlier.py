@@ -2,7 +2,8 @@
 
 A run is charged under a key made from what it asks for, so that the same run is charged
 once. A running total adds up nodes of its binary tree that earlier runs have drawn:
-they are found under the keys of those runs.
+they are found under the keys of those runs. What a person should know of earlier runs,
+before this one is charged or its stored answer returned, is said here too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import PlanError
@@ -18,16 +21,25 @@ from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
     former_key,
     formerly_shown,
+    question_digest,
     read_record,
     release_key,
 )
 from undertow.release.running import running_nodes
-from undertow.release.table_place import former_place, table_of
+from undertow.release.table_place import files_of, former_place, table_of
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
 
-__all__ = ["RunKeys", "earlier_nodes", "find_charge", "run_keys"]
+__all__ = [
+    "RunKeys",
+    "earlier_nodes",
+    "find_charge",
+    "question_of",
+    "run_keys",
+    "told_of_changes",
+    "told_of_equal",
+]
 
 Nodes = dict[str, dict[str, Sequence[Any]]]
 """For each running total, the noisy cells of each node of its tree, by its name."""
@@ -65,15 +77,11 @@ def run_keys(
     run : int, optional
         The number of another run of the same release; by default that of the plan.
     """
-    table, named = table_of(plan.document), plan.document.source.table
-    if table is None:
+    named, start = plan.document.source.table, _folder_of(ledger)
+    tables = _tables(plan, start)
+    if not tables:
         return RunKeys((release_key(plan, run=run, repeat=repeat),))
-    kept = file_of(ledger.name)
-    start = None if kept is None else kept.resolve().parent
-    exact = [
-        release_key(plan, run=run, repeat=repeat, table=name)
-        for name in table.identities(start)
-    ]
+    exact = [release_key(plan, run=run, repeat=repeat, table=name) for name in tables]
     place = former_place(plan.document, start)
     former = [former_key(plan, run=run, repeat=repeat)]
     if place is not None:
@@ -83,10 +91,131 @@ def run_keys(
     return RunKeys((*exact, *former[:sure]), tuple(former[sure:]))
 
 
+def _folder_of(ledger: BudgetLedger) -> Path | None:
+    kept = file_of(ledger.name)
+    return None if kept is None else kept.resolve().parent
+
+
+def _tables(plan: ReleasePlan, start: Path | None) -> tuple[str, ...]:
+    """Return the names of a table, from the folder of a ledger; none in memory."""
+    table = table_of(plan.document)
+    return () if table is None else table.identities(start)
+
+
+def question_of(
+    plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int
+) -> tuple[str, ...]:
+    """Return what tells the question of a run from others, by each name of its table.
+
+    A charge keeps the first of them, for :func:`told_of_equal`.
+    """
+    tables = _tables(plan, _folder_of(ledger)) or (None,)
+    return tuple(question_digest(plan, repeat=repeat, table=name) for name in tables)
+
+
 def find_charge(ledger: BudgetLedger, keys: RunKeys) -> Charge | None:
     """Return the charge under the first of some keys that has one, if any."""
     found = (ledger.find(key) for key in (*keys.exact, *keys.alike))
     return next((charge for charge in found if charge is not None), None)
+
+
+def told_of_equal(
+    plan: ReleasePlan, ledger: BudgetLedger, *, repeat: int
+) -> str | None:
+    """Say that a question was answered under other names of its queries.
+
+    Under new names it is another question to the ledger, and is paid for again. Charges
+    that versions before made do not tell their questions, and are not found.
+    """
+    asked = question_of(plan, ledger, repeat=repeat)
+    for entry in ledger.history():
+        if entry.kind != "charge":
+            continue
+        if (entry.body.get("details") or {}).get("question") not in asked:
+            continue
+        charge = ledger.find(entry.key)
+        stored = None if charge is None else ledger.output(charge)
+        if stored is None:
+            continue
+        record = read_record(stored)
+        names = ", ".join(repr(q["name"]) for q in record["document"]["queries"])
+        return (
+            f"The same question of the same table was answered on "
+            f"{_day(record['made'])} (entry {entry.number} of the ledger): with its "
+            f"queries named as then, in this order, {names}, a run returns that answer "
+            "and charges nothing; with other names it draws another one and charges "
+            "again."
+        )
+    return None
+
+
+def told_of_changes(
+    plan: ReleasePlan, ledger: BudgetLedger, charge: Charge, record: Mapping[str, Any]
+) -> str | None:
+    """Say that the files of a table are not what they were when it was answered.
+
+    Only how many files there are, and when they were written, decides about it, and
+    only for whoever runs the release: no row is read, and nothing of it is kept.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        The run.
+    ledger : BudgetLedger
+        Where it was charged.
+    charge : Charge
+        Its charge.
+    record : mapping
+        What was stored.
+    """
+    files, read = files_of(plan.document), record.get("files")
+    if files is None:
+        if read is None:
+            return None
+        return (
+            f"This is the answer of {_day(record['made'])}; the table is not there any "
+            "more."
+        )
+    then = max(datetime.fromisoformat(t) for t in (charge.time, record["made"]))
+    changed = [file for file in files if _written(file) > then.timestamp()]
+    added = len(files) - read if isinstance(read, int) else 0
+    if added > 0:
+        what = f"from before {_counted(added)} added to the table"
+    elif added < 0:
+        what = f"from before {_counted(-added)} removed from the table"
+    elif changed and len(files) == 1:
+        what = "from before the file of the table was written, moved or copied there"
+    elif changed:
+        what = f"from before {_counted(len(changed))} written, moved or copied there"
+    else:
+        return None
+    repeat = 2
+    while find_charge(ledger, run_keys(plan, ledger, repeat=repeat)) is not None:
+        repeat += 1
+    return (
+        f"This is the answer of {_day(record['made'])}, {what}: the same question of "
+        f"the same table is answered once; --repeat {repeat} asks anew and charges "
+        "again."
+    )
+
+
+def _counted(number: int) -> str:
+    return "1 file was" if number == 1 else f"{number:,} files were"
+
+
+def _day(made: str) -> str:
+    """Return a moment to the minute, in UTC."""
+    moment = datetime.fromisoformat(made).astimezone(UTC)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
+
+
+def _written(file: Path) -> float:
+    """Return when a file was written or put in its place, whichever was later."""
+    try:
+        state = file.stat()
+    except OSError:
+        return 0.0
+    return max(state.st_mtime, state.st_ctime)
 
 
 def earlier_nodes(plan: ReleasePlan, ledger: BudgetLedger | None, repeat: int) -> Nodes:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from undertow._address import has_loose_secret, shown_address
 from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
-from undertow.privacy.loss import ZCDP, Approx, Loss
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss
+from undertow.privacy.result import shown_loss
 from undertow.release.allotment import calibrate_rho
 from undertow.release.table_place import table_of
 from undertow.spaces.base import Domain, Granularity
@@ -26,7 +30,9 @@ if TYPE_CHECKING:
     from undertow.release.plan import ReleasePlan
 
 __all__ = [
+    "NewBudget",
     "create_ledger",
+    "enlarged",
     "file_of",
     "frame_of",
     "has_ledger",
@@ -34,11 +40,82 @@ __all__ = [
     "is_latest",
     "is_named",
     "ledger_address",
+    "new_budget",
     "open_ledger",
+    "people_words",
     "require_ledger",
 ]
 
 _SQLITE = "sqlite:///"
+_MANY = 10  # releases for which a larger ledger is proposed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewBudget:
+    """A ledger that a run makes by itself, or would make.
+
+    Parameters
+    ----------
+    ledger : str
+        Where it is.
+    granularity : str
+        What its one budget is for.
+    budget : Loss
+        What the release promises.
+    unit, people : str or None
+        Whose budget it is: the column of the unit, and the words of the release file.
+    many : str or None
+        The command that makes a ledger with room for several such releases, if there
+        can be one: this one before the first run, another one after it.
+    """
+
+    ledger: str
+    granularity: str
+    budget: Loss
+    unit: str | None
+    people: str | None
+    many: str | None
+
+    def words(self) -> str:
+        """Say what was made, and what to do where it is too small."""
+        room = "It has room for this release alone."
+        if self.many is not None:
+            room = (
+                "It has room for this release alone; further ones of the same people "
+                "need a budget that is stated on purpose and adds to this one, such as "
+                f"for {_MANY} of them, to be named with --ledger: {self.many}"
+            )
+        return (
+            f"Made a new budget of {shown_loss(self.budget)} at {self.granularity} "
+            f"level for {_people(self.unit, self.people)} at {_near(self.ledger)}; "
+            f"people counted elsewhere have another one. {room}"
+        )
+
+    def coming(self) -> str:
+        """Say what a run would make, and how to make a larger one before it."""
+        said = (
+            f"A run makes this ledger, with a new budget of {shown_loss(self.budget)} "
+            f"at {self.granularity} level for {_people(self.unit, self.people)}: room "
+            "for this release alone"
+        )
+        if self.many is None:
+            return f"{said}."
+        return (
+            f"{said}. For several of the same people, as in a new file every week, "
+            f"make it before the first run, such as for {_MANY} of them, and name it "
+            f"with --ledger in each: {self.many}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "ledger": self.ledger,
+            "granularity": self.granularity,
+            "budget": self.budget.to_dict(),
+            "unit": self.unit,
+            "people": self.people,
+            "many": self.many,
+        }
 
 
 def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> str:
@@ -133,8 +210,15 @@ def has_ledger(address: str, *, looking: bool = False) -> bool:
     return False
 
 
-def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
+def open_ledger(
+    plan: ReleasePlan,
+    address: str,
+    *,
+    made: Callable[[], None] | None = None,
+) -> BudgetLedger:
     """Open the ledger of a release; make it if there is no such file.
+
+    `made` is called where it was made here, and by nobody else meanwhile.
 
     A ledger that is made has one budget: what the release promises, at its granularity.
     So a second, different release of the same data is refused until somebody makes a
@@ -154,10 +238,14 @@ def open_ledger(plan: ReleasePlan, address: str) -> BudgetLedger:
     dataset = None if stated is None else stated.dataset
     if path is not None and not has_ledger(address):
         try:
-            return create_ledger(plan, address, dataset=dataset or path.stem)
+            new = create_ledger(plan, address, dataset=dataset or path.stem)
         except LedgerError:
             if _is_empty(path):
                 raise
+        else:
+            if made is not None:
+                made()
+            return new
     ledger = BudgetLedger.open(address if path is None else path)
     if dataset is not None and ledger.dataset != dataset:
         found, name = ledger.dataset, ledger.name
@@ -207,7 +295,9 @@ def is_latest(address: str) -> bool:
         place.close()
 
 
-def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
+def init_command(
+    plan: ReleasePlan, address: str, *, dataset: str, times: int = 1
+) -> str:
     """Return the command that makes the ledger of a release on purpose.
 
     Parameters
@@ -218,21 +308,116 @@ def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
         Where the ledger would be; a password is left out of the command.
     dataset : str
         What the release is called, where it does not name its data set.
+    times : int
+        For how many releases like this one there is room.
     """
     stated, file = plan.document.ledger, plan.document.file
-    place = str(file_of(address) or shown_address(address))
-    words = ["undertow", "ledger", "init", place]
+    place = file_of(address)
+    shown = shown_address(address) if place is None else _near(str(place))
+    words = ["undertow", "ledger", "init", shown]
     words += ["--dataset", dataset if stated is None else stated.dataset]
-    loss = _budget(plan)
-    names = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",)}
-    sizes = zip(names[loss.notion], loss.exact_parameters(), strict=True)
-    said = ",".join(f"{name}:{size}" for name, size in sizes)
-    words += ["--granularity", f"{plan.promise.granularity.name}={said}"]
+    words += [
+        "--granularity",
+        f"{plan.promise.granularity.name}={_said_sizes(plan, times)}",
+    ]
     if file is not None:
         words += ["--release", str(file)]
     else:
         words += ["--domain", json.dumps(domain_to_document(plan.domain))]
     return shlex.join(words)
+
+
+def new_budget(
+    plan: ReleasePlan, address: str, *, dataset: str, after: bool
+) -> NewBudget:
+    """Return what a run makes where there is no ledger yet.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        Of the release.
+    address : str
+        Where the ledger is or would be.
+    dataset : str
+        What the release is called, where it does not name its data set.
+    after : bool
+        Whether it is there, so that a larger one needs another name.
+    """
+    source = plan.document.source
+    return NewBudget(
+        address,
+        plan.promise.granularity.name,
+        _budget(plan),
+        None if source.kind == "event" else source.unit,
+        source.people,
+        enlarged(plan, address, dataset=dataset, after=after),
+    )
+
+
+def enlarged(
+    plan: ReleasePlan, address: str, *, dataset: str, after: bool
+) -> str | None:
+    """Return the command that makes a ledger for several releases like this one.
+
+    Parameters
+    ----------
+    plan, address, dataset, after
+        As in :func:`new_budget`.
+
+    Returns
+    -------
+    str or None
+        None where several together would have a delta of 1 or more, and for a server.
+    """
+    loss, path = _budget(plan), file_of(address)
+    if isinstance(loss, Approx) and _MANY * loss.exact_parameters()[1] >= 1:
+        return None
+    if path is None:
+        return None
+    base, number = path, 2
+    while after and path.exists():
+        path = base.with_name(f"{base.stem}-{number}{base.suffix}")
+        number += 1
+    return init_command(plan, str(path), dataset=dataset, times=_MANY)
+
+
+def people_words(document: ReleaseDocument) -> str:
+    """Say whose rows a release counts, as far as its file tells."""
+    source = document.source
+    return _people(None if source.kind == "event" else source.unit, source.people)
+
+
+def _people(unit: str | None, people: str | None) -> str:
+    if people is not None:
+        return repr(people)
+    return "rows" if unit is None else f"the unit {unit!r}"
+
+
+def _near(place: str) -> str:
+    """Return a file below the working directory by its name from there."""
+    path, here = Path(place), Path.cwd()
+    if "://" in place or not path.is_absolute() or not path.is_relative_to(here):
+        return place
+    return os.path.relpath(path, here)
+
+
+def _said_sizes(plan: ReleasePlan, times: int) -> str:
+    """Return so many times the budget of a release in the words of ``ledger init``."""
+    loss = _budget(plan)
+    names = {
+        "pure": ("epsilon",),
+        "approx": ("epsilon", "delta"),
+        "zcdp": ("rho",),
+        "gdp": ("mu",),
+    }
+    sizes = [times * Fraction(size) for size in loss.exact_parameters()]
+    if isinstance(loss, GDP):  # its square adds up
+        whole = GDP.from_square(sizes[0])
+        root = whole.exact_root()
+        sizes = [Fraction(repr(whole.mu)) if root is None else root]
+    return ",".join(
+        f"{name}:{size}" for name, size in zip(names[loss.notion], sizes, strict=True)
+    )
 
 
 def frame_of(plan: ReleasePlan) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from undertow.errors import LedgerError, PlanError
 from undertow.release.column_types import column_types
 from undertow.release.outputs import MANIFEST, file_names, table_bytes
 from undertow.release.period import run_words
+from undertow.release.table_place import files_of
 from undertow.release.traces import asked_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from undertow.ledger import Charge, Head
     from undertow.release.answer import QueryAnswer
     from undertow.release.document import ReleaseDocument
+    from undertow.release.ledger_place import NewBudget
     from undertow.release.plan import ReleasePlan
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "check_words",
     "former_key",
     "formerly_shown",
+    "question_digest",
     "read_check",
     "read_record",
     "record_bytes",
@@ -87,6 +90,11 @@ class ReleaseRun:
         Where it is charged: a file, or an address without its password.
     warning : str or None
         What a person should know about how the run is kept.
+    notes : tuple of str
+        What a person should know before anything is charged, and about an answer that
+        was stored before; for whoever runs the release, and in no file.
+    new_budget : NewBudget or None
+        The ledger that the run has made.
     """
 
     record: dict[str, Any]
@@ -98,6 +106,8 @@ class ReleaseRun:
     by_name: bool = False
     ledger: str | None = None
     warning: str | None = None
+    notes: tuple[str, ...] = ()
+    new_budget: NewBudget | None = None
 
     @property
     def answers(self) -> list[dict[str, Any]]:
@@ -142,6 +152,10 @@ class ReleaseRun:
             "story": self.story,
             "ledger": self.ledger,
             "warning": self.warning,
+            "notes": list(self.notes),
+            "new_budget": (
+                None if self.new_budget is None else self.new_budget.to_dict()
+            ),
             "charge": self.charge.to_dict(),
             "repeated": self.repeated,
             "resumed": self.resumed,
@@ -241,6 +255,24 @@ def formerly_shown(text: str | None) -> str | None:
     return _FORMER_SECRET.sub(r"\1=***", _FORMER_USER.sub(r"\1:***@", text))
 
 
+def question_digest(plan: ReleasePlan, *, repeat: int, table: str | None = None) -> str:
+    """Return what tells a question from every other, whatever its queries are called.
+
+    It differs from :func:`release_key`, whose parameters it has, in that the names of
+    queries and their order are left out. It is kept with the charge.
+    """
+    said = _asked(plan, None, repeat)
+    asked = [
+        json.dumps({k: v for k, v in query.items() if k != "name"}, sort_keys=True)
+        for query in said["release"]["queries"]
+    ]
+    said["release"] = {**said["release"], "queries": sorted(asked)}
+    if table is not None:
+        source = {**said["release"]["source"], "table": ["at", table], "relation": None}
+        said["release"]["source"] = source
+    return _digest(said)
+
+
 def _asked(plan: ReleasePlan, run: int | None, repeat: int) -> dict[str, Any]:
     asked = asked_of(plan.document.to_dict())
     number = plan.timeline.run if run is None else run
@@ -299,12 +331,14 @@ def run_record(
 
     `check` is what the count before it gave, and the entry of its charge.
     """
+    files = files_of(plan.document)
     return {
         "format": FORMAT,
         "title": title,
         "made": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": command,
         "engine": engine,
+        "files": None if files is None else len(files),
         "versions": _versions(),
         "document": plan.document.to_dict(),
         "plan": plan.to_dict(),

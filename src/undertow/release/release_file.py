@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from undertow.release.document import (
 )
 from undertow.release.findings import TableCheck, check_table
 from undertow.release.ledger_place import (
+    NewBudget,
     create_ledger,
     file_of,
     has_ledger,
@@ -25,6 +26,7 @@ from undertow.release.ledger_place import (
     is_latest,
     is_named,
     ledger_address,
+    new_budget,
     open_ledger,
 )
 from undertow.release.limits import RunWatch
@@ -32,10 +34,12 @@ from undertow.release.plan import ReleasePlan, plan_release
 from undertow.release.run import (
     Progress,
     ReleaseRun,
+    foreseen,
     read_table,
     run_release,
     with_charge,
 )
+from undertow.release.table_place import absent_table
 from undertow.release.timeline import Timeline, run_moment
 from undertow.release.traces import (
     require_kept_ledger,
@@ -101,6 +105,8 @@ class ReleaseFile:
         recount: int = 1,
         command: str | None = None,
         progress: Progress | None = None,
+        note: Progress | None = None,
+        made: Callable[[NewBudget], None] | None = None,
         time_limit_s: float | None = None,
         memory_mb: int | None = None,
         ending: Callable[[str], None] | None = None,
@@ -122,8 +128,11 @@ class ReleaseFile:
         output : str or path, optional
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
-        repeat, recount, command, progress
+        repeat, recount, command, progress, note
             As in :func:`~undertow.release.run.run_release`.
+        made : callable, optional
+            Told of the ledger that the run has made, if it makes one: also where it is
+            refused afterwards.
         time_limit_s : float, optional
             The most seconds that the run may take until its noise is drawn.
         memory_mb : int, optional
@@ -152,49 +161,61 @@ class ReleaseFile:
                     f"{fault}; no row was read yet and nothing is charged: run it "
                     "again with a larger limit."
                 ) from None
-            return self._run(
-                plan, ledger, output, repeat, recount, command, progress, watch
-            )
+            about: dict[str, Any] = {
+                "table": self.table,
+                "folder": self._folder(plan.timeline, output),
+                "title": self.title,
+                "repeat": repeat,
+                "recount": recount,
+                "progress": progress,
+                "watch": watch,
+            }
+            named = {"command": command, "note": note}
+            return self._run(plan, ledger, about=about, named=named, made=made)
 
     def _run(
         self,
         plan: ReleasePlan,
         ledger: BudgetLedger | str | os.PathLike[str] | None,
-        output: str | os.PathLike[str] | None,
-        repeat: int,
-        recount: int,
-        command: str | None,
-        progress: Progress | None,
-        watch: RunWatch,
+        *,
+        about: dict[str, Any],
+        named: dict[str, Any],
+        made: Callable[[NewBudget], None] | None,
     ) -> ReleaseRun:
+        """Read a table whose ledger is not there yet, make that, and run."""
         from undertow.ledger import BudgetLedger
 
-        about: dict[str, Any] = {
-            "table": self.table,
-            "folder": self._folder(plan.timeline, output),
-            "title": self.title,
-            "repeat": repeat,
-            "recount": recount,
-            "progress": progress,
-            "watch": watch,
-        }
-        named = {"command": command, **about}
         if isinstance(ledger, BudgetLedger):
-            return run_release(plan, ledger, **named)
+            return run_release(plan, ledger, **about, **named)
         given = None if ledger is None else path_text(ledger, "ledger", kind=_LEDGER)
         address = ledger_address(self.document, given=given)
-        read = None
+        read, absent = None, absent_table(self.document)
+        new: list[NewBudget] = []
+
+        def told() -> None:
+            new.append(self._new_budget(plan, address, after=True))
+            if made is not None:
+                made(new[0])
+
+        path = file_of(address)
+        if absent is not None and path is not None and not path.exists():
+            raise absent  # before anything is said of ledgers
         if not has_ledger(address):  # it fixes the budget for good, so it is made last
             self._require_new(plan, address, about["folder"], given=given is not None)
             try:
                 read = read_table(plan, **about)
             except LimitReached as fault:
-                with self._open(plan, address) as opened:
+                with self._open(plan, address, made=told) as opened:
                     raise with_charge(
-                        fault, plan, opened, title=self.title, repeat=repeat
+                        fault,
+                        plan,
+                        opened,
+                        title=self.title,
+                        repeat=about["repeat"],
                     ) from None
-        with self._open(plan, address) as opened:
-            return run_release(plan, opened, reading=read, **named)
+        with self._open(plan, address, made=told) as opened:
+            done = run_release(plan, opened, reading=read, **about, **named)
+        return replace(done, new_budget=new[0]) if new else done
 
     def create_ledger(
         self,
@@ -223,6 +244,44 @@ class ReleaseFile:
             self.plan(as_of=as_of), place, dataset=dataset or self.title
         )
 
+    def new_budget(self, *, as_of: date | str | None = None) -> NewBudget | None:
+        """Return the ledger that a run that names none would make; None if it is there.
+
+        Raises
+        ------
+        PlanError
+            If nothing says where a ledger would be.
+        """
+        address = ledger_address(self.document)
+        if is_named(self.document) or has_ledger(address, looking=True):
+            return None
+        return self._new_budget(self.plan(as_of=as_of), address, after=False)
+
+    def _new_budget(self, plan: ReleasePlan, address: str, *, after: bool) -> NewBudget:
+        return new_budget(plan, address, dataset=self.title, after=after)
+
+    def notes(self, *, as_of: date | str | None = None) -> list[str]:
+        """Return what a person should know before a run that names no ledger.
+
+        Whether it would return an answer that is stored, whether its question was
+        answered under other names, and whether the same people were charged elsewhere.
+        Nothing is written, and no data is read.
+
+        Raises
+        ------
+        PlanError
+            If nothing says where a ledger would be.
+        """
+        from undertow.ledger import BudgetLedger
+
+        if as_of is None and self._has_totals():
+            return []
+        address, plan = ledger_address(self.document), self.plan(as_of=as_of)
+        if not has_ledger(address, looking=True):
+            return []
+        with BudgetLedger.open(file_of(address) or address, read_only=True) as opened:
+            return foreseen(plan, opened, self.folder(as_of=as_of))
+
     def require_ledger(self, *, as_of: date | str | None = None) -> None:
         """Refuse what a run that names no ledger would be refused for.
 
@@ -236,9 +295,12 @@ class ReleaseFile:
         LedgerError
             If the ledger that the file names is not there.
         PlanError
-            If nothing says where a ledger would be.
+            If the table is not there, or nothing says where a ledger would be.
         """
-        address, folder = ledger_address(self.document), self.folder(as_of=as_of)
+        address, absent = ledger_address(self.document), absent_table(self.document)
+        path, folder = file_of(address), self.folder(as_of=as_of)
+        if absent is not None and path is not None and not path.exists():
+            raise absent
         if not has_ledger(address, looking=True):
             self._require_new(self.plan(as_of=as_of), address, folder, given=False)
         elif is_latest(address):
@@ -247,10 +309,12 @@ class ReleaseFile:
             with BudgetLedger.open(address, read_only=True) as opened:
                 require_newest(self.document, opened, folder)
 
-    def _open(self, plan: ReleasePlan, address: str) -> BudgetLedger:
+    def _open(
+        self, plan: ReleasePlan, address: str, *, made: Callable[[], None]
+    ) -> BudgetLedger:
         """Open or make the ledger of a run; say how one on a server is made."""
         try:
-            return open_ledger(plan, address)
+            return open_ledger(plan, address, made=made)
         except MissingLedger:
             if file_of(address) is not None:
                 raise

@@ -26,10 +26,18 @@ from undertow.errors import (
     PlanError,
     UndertowError,
 )
-from undertow.release.earlier import RunKeys, earlier_nodes, find_charge, run_keys
+from undertow.release.earlier import (
+    RunKeys,
+    earlier_nodes,
+    find_charge,
+    question_of,
+    run_keys,
+    told_of_changes,
+    told_of_equal,
+)
 from undertow.release.engine import run_jobs
 from undertow.release.heads import keep_head
-from undertow.release.ledger_place import frame_of, require_ledger
+from undertow.release.ledger_place import enlarged, frame_of, require_ledger
 from undertow.release.limits import RunWatch, engine_memory_mb
 from undertow.release.outputs import check_folder, write_files
 from undertow.release.plan import ReleasePlan
@@ -45,17 +53,24 @@ from undertow.release.record import (
     run_record,
 )
 from undertow.release.source import Source, open_source
-from undertow.release.traces import require_newest, require_own_folder
+from undertow.release.table_place import absent_table
+from undertow.release.traces import (
+    require_newest,
+    require_own_folder,
+    told_of_others,
+)
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger, Charge
     from undertow.mechanisms import NoiseSource
+    from undertow.privacy.loss import Loss
     from undertow.release.job import Aggregates
 
 __all__ = [
     "Reading",
     "ReleaseRun",
     "Step",
+    "foreseen",
     "open_table",
     "read_table",
     "run_release",
@@ -149,6 +164,7 @@ def run_release(
     source: NoiseSource | None = None,
     reading: Reading | None = None,
     watch: RunWatch | None = None,
+    note: Progress | None = None,
 ) -> ReleaseRun:
     """Run a planned release and charge it to a ledger.
 
@@ -181,6 +197,8 @@ def run_release(
         is read now by default.
     watch : RunWatch, optional
         Its limits, as of ``undertow.release.limits``; none by default.
+    note : callable, optional
+        Told what a person should know, and what is to be known of a charge before it.
 
     Raises
     ------
@@ -201,15 +219,32 @@ def run_release(
     """
     tell, watch = progress or _nobody, watch or RunWatch()
     _check(folder, source)
-    require_ledger(plan, ledger)
     keys = run_keys(plan, ledger, repeat=_checked(repeat, "repeat"))
     count = check_key(keys.exact[0], _checked(recount, "recount"))
-    known = _known(plan, ledger, keys, repeat, count)
+    asked, notes = find_charge(ledger, keys), list[str]()
+    absent = absent_table(plan.document)
+    if asked is None and absent is not None:
+        if plan.check is None or ledger.find(count) is None:  # which may have ended it
+            raise absent
+    require_ledger(plan, ledger)
+    say = note or _nobody
+    try:
+        known = _known(plan, ledger, keys, repeat, count)
+    except BudgetExceeded:
+        # The answer that is there may be all that is wanted.
+        equal = told_of_equal(plan, ledger, repeat=repeat)
+        if equal is not None:
+            say(equal)
+        raise
     if known is None and plan.check is not None:
         _require_enough(_stored_count(ledger, count, recount), recount)
     if folder is not None:
         require_own_folder(folder, title, plan.document)
     require_newest(plan.document, ledger, folder)
+    if known is None:
+        notes = _notes(plan, ledger, folder, repeat)
+        for sentence in notes:
+            say(sentence)
     charge, stored = known, None if known is None else ledger.output(known)
     ours = False
     if charge is None or stored is None:
@@ -241,10 +276,57 @@ def run_release(
         files = write_files(folder, made)
     # Another run may have charged or stored meanwhile; what is said is what happened.
     done, waiting = charge.repeated and not ours, charge.repeated and ours
+    if done and known is not None:
+        changes = told_of_changes(plan, ledger, charge, record)
+        if changes is not None:
+            notes.append(changes)
+            say(changes)
     by_name = charge.key in keys.alike
     return ReleaseRun(
-        record, charge, folder, files, done, waiting, by_name, ledger.name, warning
+        record,
+        charge,
+        folder,
+        files,
+        done,
+        waiting,
+        by_name,
+        ledger.name,
+        warning,
+        tuple(notes),
     )
+
+
+def foreseen(plan: ReleasePlan, ledger: BudgetLedger, folder: Path | None) -> list[str]:
+    """Return what a person should know before a run; nothing is written or charged.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        Of the run.
+    ledger : BudgetLedger
+        That it would be charged to, which may be open for reading only.
+    folder : Path or None
+        Where it would write.
+    """
+    charge = find_charge(ledger, run_keys(plan, ledger, repeat=1))
+    if charge is None:
+        return _notes(plan, ledger, folder, 1)
+    stored = ledger.output(charge)
+    if stored is None:
+        return []
+    found = told_of_changes(plan, ledger, charge, read_record(stored))
+    return [] if found is None else [found]
+
+
+def _notes(
+    plan: ReleasePlan, ledger: BudgetLedger, folder: Path | None, repeat: int
+) -> list[str]:
+    """Return what a person should know before a run is charged."""
+    found = (
+        told_of_equal(plan, ledger, repeat=repeat),
+        told_of_others(plan.document, ledger, folder),
+    )
+    return [sentence for sentence in found if sentence is not None]
 
 
 def _known(
@@ -295,7 +377,9 @@ def _release(
         try:
             reading = _read(plan, table, tell, watch)
         except LimitReached as fault:
-            raise with_charge(fault, plan, ledger, key=key, title=title) from None
+            raise with_charge(
+                fault, plan, ledger, title=title, repeat=repeat, key=key
+            ) from None
     read = reading
     check = None
     if plan.check is not None:
@@ -303,7 +387,7 @@ def _release(
         count = check_key(key, recount)
         check = _count(plan, ledger, count, (title, recount), source, read)
     tell(Step.CHARGE)
-    charge = _charge(plan, ledger, key, title)
+    charge = _charge(plan, ledger, key, title=title, repeat=repeat)
     tell(Step.DRAW)
 
     def draw() -> bytes:
@@ -321,8 +405,14 @@ def _release(
     return charge, stored, stored == drawn
 
 
-def _charge(plan: ReleasePlan, ledger: BudgetLedger, key: str, title: str) -> Charge:
-    details = {"fingerprint": plan.document.fingerprint(), "run": plan.timeline.run}
+def _charge(
+    plan: ReleasePlan, ledger: BudgetLedger, key: str, *, title: str, repeat: int
+) -> Charge:
+    details = {
+        "fingerprint": plan.document.fingerprint(),
+        "run": plan.timeline.run,
+        "question": question_of(plan, ledger, repeat=repeat)[0],
+    }
     return ledger.charge(
         plan.releases, key=key, label=title, details=details, frame=frame_of(plan)
     )
@@ -356,7 +446,8 @@ def with_charge(
             keys = run_keys(plan, ledger, repeat=repeat)
             known = find_charge(ledger, keys)
             key = keys.exact[0] if known is None else known.key
-        return _said(fault, _charge(plan, ledger, key, title))
+        charge = _charge(plan, ledger, key, title=title, repeat=repeat)
+        return _said(fault, charge)
     except UndertowError as refusal:
         return LimitReached(f"{fault}, and it could not be charged: {refusal}")
 
@@ -502,9 +593,23 @@ def _require_budget(plan: ReleasePlan, ledger: BudgetLedger, count: str) -> None
         if not loss.within(state.budget):
             raise BudgetExceeded(
                 f"the run must fit the {state.name} budget of {state.budget}, got "
-                f"{loss} after it in the ledger {ledger.name}; ask for less, or wait "
-                "for a new budget."
+                f"{loss} after it in the ledger {ledger.name}; "
+                f"{_way_out(plan, ledger, state.left)}."
             )
+
+
+def _way_out(plan: ReleasePlan, ledger: BudgetLedger, left: Loss) -> str:
+    """Say what can be done where a budget is spent: it is never raised by itself."""
+    made_by = "undertow ledger init"
+    if not ledger.models:  # no command of one line states them again
+        name = ledger.dataset
+        command = enlarged(plan, ledger.name, dataset=name, after=True)
+        made_by = made_by if command is None else f"{command} (ten such releases)"
+    return (
+        f"{left} of it is left and a stated budget is not raised, so ask for no more "
+        "than that, or decide that these people may lose more, and state a second one "
+        f"on purpose, which adds to this one, with {made_by}, and name it with --ledger"
+    )
 
 
 def _now() -> datetime:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from undertow.composition import Release
-from undertow.errors import AssumptionError
+from undertow.errors import PlanError
 from undertow.mechanisms import NoiseSource
 from undertow.privacy.conversion import zcdp_to_approx
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
@@ -228,7 +228,7 @@ def sanity_count(
 
     Raises
     ------
-    AssumptionError
+    PlanError
         If a release that finds nothing would pass too often.
     """
     stated = document.check
@@ -251,7 +251,7 @@ def sanity_count(
     )
     enough = share.noise.radius(2 * _PASSING) + 1
     if least < enough:
-        raise AssumptionError(
+        raise PlanError(
             f"check.{measure}_at_least must be at least {enough} for its share of the "
             f"budget, got {least}: a release that finds nothing would pass too often; "
             "raise it, or state a larger check.share."

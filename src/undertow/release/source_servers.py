@@ -23,6 +23,7 @@ _SCHEMES = ("duckdb", "postgres", "postgresql", "spark")
 _GUESSING = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _SPARK_MARKS = "*?[]{}\\"
 _AFTER_LIMIT_S = 5
+_SECRETS = ("password", "passwd", "pgpassword", "pwd")
 _OPTIONS = {"sslmode", "sslrootcert", "statement_timeout_s", "connect_timeout"}
 
 
@@ -78,8 +79,17 @@ def _open_postgres(address: Address, name: str) -> Source:
     load("psycopg", extra="postgres")
     options = dict(address.options)
     unknown = sorted(set(options) - _OPTIONS)
+    if unknown and unknown[0].lower() in _SECRETS:
+        raise PlanError(
+            f"options of the URL must hold no password, got {unknown[0]!r}; leave it "
+            "to ~/.pgpass or to PGPASSWORD in the environment, or write it, after a "
+            "colon, between the user and the @."
+        )
     if unknown:
-        raise PlanError(f"options of the URL must be known, got {unknown[0][:60]!r}.")
+        raise PlanError(
+            f"options of the URL must be {', '.join(sorted(_OPTIONS))}, got "
+            f"{unknown[0][:60]!r}; leave it out."
+        )
     timeout = options.pop("statement_timeout_s", None)
     if timeout is not None and not timeout.isdecimal():
         raise PlanError("statement_timeout_s must be whole seconds, got no number.")

@@ -10,11 +10,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from undertow._address import Address, is_address, read_address
+from undertow.errors import PlanError
+from undertow.release.source_paths import listed_files
 
 if TYPE_CHECKING:
     from undertow.release.document import ReleaseDocument
 
-__all__ = ["TablePlace", "former_place", "is_pattern", "table_of", "whole_path"]
+__all__ = [
+    "TablePlace",
+    "absent_table",
+    "files_of",
+    "former_place",
+    "is_pattern",
+    "table_of",
+    "whole_path",
+]
 
 _MARKS = "*?["
 _FILE_SCHEME = "duckdb://"
@@ -106,14 +116,20 @@ def table_of(document: ReleaseDocument) -> TablePlace | None:
             return TablePlace(None, address, relation, absolute=True)
         name, relation = relation, ""
     else:
-        name = source.table
-        if name[: len(_FILE_SCHEME)].lower() == _FILE_SCHEME:
-            name = name[len(_FILE_SCHEME) :]
-        relation = source.relation or ""
-        if not relation and "#" in name and not document.path(name).exists():
-            name, _, relation = name.rpartition("#")
+        name, relation = _name_of(document)
     file = whole_path(document.path(name))
     return TablePlace(file, None, relation, absolute=Path(name).is_absolute())
+
+
+def _name_of(document: ReleaseDocument) -> tuple[str, str]:
+    """Return the file that a release names, and the table or view in it."""
+    source = document.source
+    name, relation = source.table or "", source.relation or ""
+    if name[: len(_FILE_SCHEME)].lower() == _FILE_SCHEME:
+        name = name[len(_FILE_SCHEME) :]
+    if not relation and "#" in name and not document.path(name).exists():
+        name, _, relation = name.rpartition("#")
+    return name, relation
 
 
 def former_place(document: ReleaseDocument, start: Path | None) -> str | None:
@@ -138,6 +154,39 @@ def former_place(document: ReleaseDocument, start: Path | None) -> str | None:
     return (
         str(table) if start is None else Path(os.path.relpath(table, start)).as_posix()
     )
+
+
+def absent_table(document: ReleaseDocument) -> PlanError | None:
+    """Return the refusal of a table that is named as a file and not there.
+
+    None for one that is there, on a server, read by Spark or in memory.
+    """
+    source = document.source
+    if source.table is None or is_address(source.table):
+        return None
+    name, _ = _name_of(document)
+    try:
+        listed_files(name, document.path(""), source.format)
+    except PlanError as fault:
+        return fault
+    except OSError:
+        return None  # whether it is there cannot be seen: who reads it will be told
+    return None
+
+
+def files_of(document: ReleaseDocument) -> list[Path] | None:
+    """Return the files that a table stands for; None for one that is no file there.
+
+    Which files they are and how many is public; so are their times and sizes to whoever
+    runs a release, but those are kept nowhere.
+    """
+    table = table_of(document)
+    if table is None or table.file is None:
+        return None
+    try:
+        return listed_files(str(table.file), Path(), document.source.format)
+    except (PlanError, OSError):
+        return None
 
 
 def is_pattern(file: Path) -> bool:

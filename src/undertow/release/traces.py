@@ -24,7 +24,7 @@ from undertow.release.heads import (
     reach_of,
     require_heads,
 )
-from undertow.release.ledger_place import file_of, has_ledger
+from undertow.release.ledger_place import file_of, has_ledger, people_words
 from undertow.release.outputs import MANIFEST, read_manifest
 from undertow.release.table_place import is_pattern, table_of, whole_path
 
@@ -38,10 +38,12 @@ __all__ = [
     "require_newest",
     "require_one_budget",
     "require_own_folder",
+    "told_of_others",
 ]
 
 _RUN = re.compile(r"run-\d{6,}")
 _FORMAT = "undertow release "
+_MOST_NAMED = 3
 _OTHER_FOLDER = "name another one with --output or output.folder"
 
 
@@ -160,7 +162,9 @@ def require_one_budget(
     A ledger belongs to the people whose rows are charged to it, whatever the file is
     called in which they come. Looked at are the ledgers in the folders of the table,
     of the release file and of the output and in the working directory, and the heads
-    that are kept there.
+    that are kept there; and, within the bounds of
+    :func:`undertow.ledger.whose.folders_beside`, those in the folders above the first
+    two and beside them.
 
     Parameters
     ----------
@@ -178,23 +182,37 @@ def require_one_budget(
     BudgetError
         If there is a ledger with charges of the same people, or with none yet.
     """
-    source = document.source
-    unit = None if source.kind == "event" else source.unit
-    if unit is None and source.people is None:
-        return
     own = file_of(ledger)
-    for place in reach_of(document, folder):
-        found = _budget_in(place, own, unit, source.people)
+    for found in _budgets(document, folder, ledger):
         # Another run may have made it meanwhile.
-        if found is None or has_ledger(ledger, looking=True):
-            continue
-        whose = f"the unit {unit!r}" if source.people is None else repr(source.people)
+        if has_ledger(ledger, looking=True):
+            return
         raise BudgetError(
-            f"{whose} must have one budget, got a new one at {own} beside "
-            f"{found}, to which rows of the same people may be charged; charge that "
-            "one with --ledger or ledger.url, or, if nobody is in both tables, state a "
-            f"new budget on purpose with {made_by}."
+            f"{people_words(document)} must have one budget, got a new one at {own} "
+            f"beside {found}, to which rows of the same people may be charged; charge "
+            "that one with --ledger or ledger.url, or, if nobody is in both tables, "
+            f"state a new budget on purpose with {made_by}."
         )
+
+
+def told_of_others(
+    document: ReleaseDocument, ledger: BudgetLedger, folder: Path | None
+) -> str | None:
+    """Say that people were charged to other ledgers too, which nobody adds up.
+
+    Looked at is what :func:`require_one_budget` looks at; ledgers without a charge
+    have taken nothing yet.
+    """
+    found = [*_budgets(document, folder, ledger.name, start=ledger.start)]
+    if not found:
+        return None
+    names = found[:_MOST_NAMED]
+    rest = len(found) - len(names)
+    more = f" and {rest} more" if rest else ""
+    return (
+        f"Rows of the same people may have been charged to other ledgers "
+        f"({'; '.join(names)}{more}); what they and {ledger.name} allow adds up."
+    )
 
 
 def require_newest(
@@ -268,20 +286,77 @@ def _place_of(kept: KeptHead, folder: Path) -> str:
     return kept.name if is_address(kept.name) else os.path.normpath(folder / kept.name)
 
 
-def _budget_in(
-    folder: Path, own: Path | None, unit: str | None, people: str | None
-) -> str | None:
-    """Say which ledger in a folder, or told of there, may be of the same people."""
+def _budgets(
+    document: ReleaseDocument,
+    folder: Path | None,
+    own: str,
+    *,
+    start: str | None = None,
+) -> Iterator[str]:
+    """Say which other ledgers within reach may be of the people of a release.
+
+    Where `own` is there, its chain begins with `start`, by which its heads are told
+    from those of others; ledgers without a charge do not count then.
+    """
+    source = document.source
+    unit = None if source.kind == "event" else source.unit
+    if unit is None and source.people is None:
+        return
+    near = reach_of(document, folder)
+    above, beside = _around(document)
+    file = file_of(own)
+    seen = {own if file is None else os.path.realpath(file)}
+    for place in dict.fromkeys((*near, *above, *beside)):
+        far, empty = place not in near, place not in beside and start is None
+        found = _in_folder(place, unit, source.people, far=far, empty=empty)
+        for path, name, chain in found:
+            if path not in seen and (chain is None or chain != start):
+                seen.add(path)
+                yield name
+
+
+def _around(document: ReleaseDocument) -> tuple[list[Path], list[Path]]:
+    """Return the folders above table and release file, and those beside them.
+
+    Where the table is in a folder below that of its release file, such as `data`, it is
+    looked for at the same place below the folders beside as well.
+    """
+    from undertow.ledger.whose import folders_beside
+
+    table = table_of(document)
+    if table is None or table.ledger is None:
+        return [], []
+    start, data = document.path("").resolve(), table.ledger.parent.resolve()
+    above, beside = [], []
+    for place in dict.fromkeys((data, start)):
+        found = folders_beside(place)
+        above += found[:1]
+        beside += found[1:]
+    if start in data.parents:
+        inner = data.relative_to(start)
+        beside += [other / inner for other in folders_beside(start)[1:]]
+    return above, beside
+
+
+def _in_folder(
+    folder: Path, unit: str | None, people: str | None, *, far: bool, empty: bool
+) -> Iterator[tuple[str, str, str | None]]:
+    """Return the ledgers of these people in a folder, and those told of there.
+
+    Of each its place, what is said of it, and where its chain begins, if that is told.
+    `empty` are ledgers without a charge, which may be for anybody; they come last.
+    """
     from undertow.ledger.whose import is_same, ledgers_in
 
-    # Those without a charge come last: they may be for anybody.
-    for nearby in sorted(ledgers_in(folder), key=lambda nearby: not nearby.whose):
-        if nearby.path != own and nearby.covers(unit, people):
-            return str(nearby.path)
+    found = ledgers_in(folder, bounded=far)
+    for nearby in sorted(found, key=lambda nearby: not nearby.whose):
+        if (nearby.whose or empty) and nearby.covers(unit, people):
+            yield os.path.realpath(nearby.path), str(nearby.path), None
     for kept in kept_heads(folder):
         if is_same(unit, people, kept.unit, kept.people):
-            return f"{_place_of(kept, folder)}, of which {folder / HEADS} tells"
-    return None
+            place = _place_of(kept, folder)
+            path = place if is_address(place) else os.path.realpath(place)
+            yield path, f"{place}, of which {folder / HEADS} tells", kept.ledger
 
 
 def _require_alone(document: ReleaseDocument, path: Path) -> None:

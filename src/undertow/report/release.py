@@ -25,7 +25,7 @@ class ReleaseReport:
     record : mapping
         The record of a run, plain values as the ledger keeps them; without answers it
         is a plan. A key ``charge`` may hold `number`, `key` and `hash` of the ledger's
-        entry.
+        entry, and ``new_budget`` the ledger that the run has made.
     """
 
     record: Record

@@ -299,6 +299,18 @@ def made_words(record: Record) -> str:
     return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
+def _budget_words(new: Mapping[str, Any] | None) -> str:
+    """Say that a ledger was made for the release, without telling where it is."""
+    if new is None:
+        return ""
+    whose = new["people"] or (f"the unit {new['unit']}" if new["unit"] else "rows")
+    return (
+        f"this run made the ledger, with a budget of {loss_words(new['budget'])} at "
+        f"{new['granularity']} level for {whose}; people counted elsewhere have "
+        "another one, and what the two allow adds up"
+    )
+
+
 def made_facts(record: Record) -> Facts:
     """Return how the release was made: ledger entry, date, command, versions."""
     # Here, so that reports of audits do without the libraries of a release.
@@ -312,6 +324,7 @@ def made_facts(record: Record) -> Facts:
         entry = f"entry {charge['number']}, hash {charge['hash']}"
     facts = (
         ("ledger", entry),
+        ("new budget", _budget_words(record.get("new_budget"))),
         ("charged under", "" if charge is None else charge["key"]),
         ("count before it", check_words(check) if check else ""),
         ("date", made_words(record)),

@@ -274,3 +274,70 @@ def test_the_manifest_names_the_type_of_every_column(tmp_path):
     types = dict(zip(table["columns"], table["types"], strict=True))
     assert types["zone"] == "string"
     assert {types["low"], types["high"]} <= {"integer", "number"}
+
+
+MISSING = {
+    "file": ("gone.csv", "got 'gone.csv', which does not exist."),
+    "folder": ("nowhere/gone.csv", "got 'nowhere/gone.csv', which does not exist."),
+    "pattern": ("weeks/*.csv", "got 'weeks/*.csv', which has none."),
+    "database": ("gone.duckdb#t", "got 'gone.duckdb', which does not exist."),
+    "address": ("duckdb://gone.duckdb", "got 'gone.duckdb', which does not exist."),
+}
+
+
+@pytest.mark.parametrize("table", sorted(MISSING))
+@pytest.mark.parametrize("ledger", ["none", "mistyped", "other", "spent", "beside"])
+def test_a_table_that_is_not_there_is_told_before_all_else(tmp_path, table, ledger):
+    name, words = MISSING[table]
+    first = write_visits(tmp_path)
+    other = tmp_path / "visits.ledger"
+    if ledger in ("spent", "beside"):
+        load(first).run()
+    elif ledger == "other":  # of rows that belong to nobody
+        by_row = {"source": {"per": "event"}, "bounds": {}}
+        promise = {"granularity": "event", "epsilon": "1"}
+        event = write_visits(tmp_path, name="e.toml", promise=promise, **by_row)
+        load(event).create_ledger(other).close()
+    source = {"table": name, "format": "duckdb" if table == "address" else None}
+    source = {key: value for key, value in source.items() if value}
+    path = write_visits(tmp_path, name="gone.toml", source=source)
+    given = {"mistyped": tmp_path / "none.ledger", "other": other, "spent": other}
+    extra = ["--ledger", given[ledger]] if ledger in given else []
+    before = {p: p.stat().st_size for p in tmp_path.rglob("*")}
+    done = invoke("release", "run", path, "--output", tmp_path / "out", *extra)
+    assert done.exit_code == 2
+    [said] = done.stderr.splitlines()
+    assert said.startswith("table must name")
+    assert said.endswith(words)
+    assert {p: p.stat().st_size for p in tmp_path.rglob("*")} == before
+    checked = invoke("release", "check", path)
+    assert (checked.exit_code, checked.stderr) == (2, f"{said}\n")
+    plan = invoke("release", "plan", path)
+    assert plan.exit_code == 0
+    assert plan.stderr == f"A run would be refused: {said}\n"
+
+
+def test_a_limit_of_the_check_that_is_too_low_is_bad_input(tmp_path):
+    path = write_visits(tmp_path, check={"units_at_least": 1})
+    for command in ("plan", "check", "run"):
+        done = invoke("release", command, path)
+        assert done.exit_code == 2
+        assert "check.units_at_least must be at least" in done.stderr
+    assert not (tmp_path / "visits.ledger").exists()
+
+
+@pytest.mark.parametrize("option", ["password", "PASSWORD", "pgpassword"])
+def test_a_password_among_the_options_of_a_url_is_told_where_it_goes(tmp_path, option):
+    url = f"postgres://me@127.0.0.1:1/db?{option}=s3cret"
+    path = write_visits(tmp_path, source={"table": url, "relation": "visits"})
+    load(write_visits(tmp_path, name="here.toml")).create_ledger(
+        tmp_path / "x.ledger"
+    ).close()
+    done = invoke("release", "run", path, "--ledger", tmp_path / "x.ledger")
+    assert done.exit_code == 2
+    assert "s3cret" not in done.stderr
+    assert f"options of the URL must hold no password, got {option!r}" in done.stderr
+    for way in ("~/.pgpass", "PGPASSWORD", "after a colon, between the user and the @"):
+        assert way in done.stderr
+    with BudgetLedger.open(tmp_path / "x.ledger") as ledger:
+        assert ledger.history() == []

@@ -181,11 +181,11 @@ def test_the_stated_chances_are_those_of_the_noise():
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_a_limit_that_nothing_often_passes_is_refused_and_the_named_one_is_not(promise):
-    with pytest.raises(AssumptionError, match=r"check\.units_at_least") as refused:
+    with pytest.raises(PlanError, match=r"check\.units_at_least") as refused:
         planned(promise, {"units_at_least": 1})
     least = int(str(refused.value).partition("at least ")[2].partition(" ")[0])
     assert planned(promise, {"units_at_least": least}).check.empty_passes <= 0.05
-    with pytest.raises(AssumptionError):
+    with pytest.raises(PlanError):
         planned(promise, {"units_at_least": least - 1})
 
 
