@@ -14,6 +14,7 @@ import typer
 
 from undertow._address import shown_address
 from undertow._printable import on_one_line
+from undertow.cli.files import path_of
 from undertow.cli.output import (
     EXIT_REFUSED,
     complain,
@@ -46,7 +47,7 @@ AsOf = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(metavar="FILE", help="Write a report, as .html or .md."),
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -71,11 +72,12 @@ def plan_command(
     """
     with guarded():
         loaded = _load(file)
-        _require_report(report)
+        page = path_of(report, "report")
+        _require_report(page)
         with working("planning"):
             plan = loaded.plan(as_of=as_of)
-        if report is not None:
-            _write_report(_planned(loaded, plan), report)
+        if page is not None:
+            _write_report(_planned(loaded, plan), page)
         place, there = _ledger_of(loaded)
         if json_output:
             print_json({**plan.to_dict(), "ledger": place})
@@ -133,10 +135,11 @@ def run_command(
     ] = None,
     as_of: AsOf = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            metavar="FOLDER",
             help="Folder for the tables of this release alone. Default: what the "
-            "release says."
+            "release says.",
         ),
     ] = None,
     repeat: Annotated[
@@ -170,12 +173,14 @@ def run_command(
     """
     with guarded():
         loaded = _load(file)
-        _require_report(report, made=loaded.folder(as_of=as_of, output=output))
+        page = path_of(report, "report")
+        folder = path_of(output, "output", kind="a folder")
+        _require_report(page, made=loaded.folder(as_of=as_of, output=folder))
         with private_files(), _telling() as tell:
             done = loaded.run(
                 ledger=ledger,
                 as_of=as_of,
-                output=output,
+                output=folder,
                 repeat=repeat,
                 recount=recount,
                 command=_command(),
@@ -183,12 +188,12 @@ def run_command(
             )
         if done.warning is not None:
             complain(done.warning)
-        if report is not None:
-            _write_report(_finished(done), report)
+        if page is not None:
+            _write_report(_finished(done), page)
         if json_output:
             print_json(done.to_dict())
         else:
-            _print_run(done, report)
+            _print_run(done, page)
             if not done.repeated:
                 _tell_of_no_check(file, loaded)
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow._address import has_loose_secret
+from undertow._address import refused_name
 from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import ZCDP, Approx, Loss
@@ -62,11 +62,11 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     """
     stated = None if document.ledger is None else document.ledger.url
     named = stated if given is None else given
-    if named is not None and has_loose_secret(named):
-        raise PlanError(
-            "ledger must be a file or an address, got words with a password; write "
-            "them as postgresql://user@host/name."
-        )
+    refusal = None if named is None else refused_name(named)
+    if refusal is not None:
+        raise PlanError(f"ledger {refusal}.")
+    if named is not None:
+        _require_file(named)
     if given is not None:
         return given
     if document.ledger is not None:
@@ -84,6 +84,21 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     if former is not None and former.is_file() and not default.exists():
         return str(former)
     return str(default)
+
+
+def _require_file(named: str) -> None:
+    """Refuse what could never be a ledger before a command to make it is said."""
+    from undertow.ledger.reader import require_kept
+
+    if named.lower().startswith("file:") and not Path(named).exists():
+        raise PlanError(
+            "ledger must be a path without file: before it, got one with it; leave it "
+            "out, or put ./ before a file of that name."
+        )
+    try:
+        require_kept(named)
+    except LedgerError as fault:
+        raise PlanError(str(fault)) from None
 
 
 def file_of(address: str) -> Path | None:
@@ -200,7 +215,10 @@ def init_command(plan: ReleasePlan, address: str, *, dataset: str) -> str:
         What the release is called, where it does not name its data set.
     """
     stated, file = plan.document.ledger, plan.document.file
-    words = ["undertow", "ledger", "init", str(file_of(address) or address)]
+    name = str(file_of(address) or address)
+    # A relative path has lost the ./ by which it was told from an address.
+    name = name if refused_name(name) is None else f"./{name}"
+    words = ["undertow", "ledger", "init", name]
     words += ["--dataset", dataset if stated is None else stated.dataset]
     loss = _budget(plan)
     names = {"pure": ("epsilon",), "approx": ("epsilon", "delta"), "zcdp": ("rho",)}
