@@ -52,7 +52,7 @@ _PLAIN_VALUE = re.compile(r"[\w.-]{1,24}")
 _PLAIN_USER = re.compile(r"(?:[\w.+-]+(?:@[\w.-]+)?)?")
 _PLAIN_HOST = re.compile(r"[\w.,-]*|[0-9a-f:.]+(?:%\w+)?|\*{3}")
 _PLAIN_NAME = re.compile(r"[^:;=&\\]*")
-_OPTION = re.compile(r"([?&])([\w.-]+)=([^&\s'\"#,;]+)")
+_OPTION = re.compile(r"([?&])([\w.-]+)=([^&\s'\"#,;]*[^&\s'\"#,;.])")
 # What tells the parts of an address apart; letters that only look like them do not.
 _SIGNS = frozenset("@:/?#%=&;\\")
 # A name and a password before a host, wherever the scheme was lost.

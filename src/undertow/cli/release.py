@@ -230,7 +230,7 @@ def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
     try:
         address = ledger_address(loaded.document)
         return shown_address(address), has_ledger(address, looking=True)
-    except PlanError:
+    except (LedgerError, PlanError):
         return None, False
 
 

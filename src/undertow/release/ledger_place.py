@@ -95,10 +95,8 @@ def _require_file(named: str) -> None:
             "ledger must be a path without file: before it, got one with it; leave it "
             "out, or put ./ before a file of that name."
         )
-    try:
-        require_kept(named)
-    except LedgerError as fault:
-        raise PlanError(str(fault)) from None
+    file_of(named)  # which refuses options
+    require_kept(named)
 
 
 def file_of(address: str) -> Path | None:
