@@ -304,3 +304,26 @@ def test_a_full_disk_is_called_one_wherever_the_making_stops(runs, tmp_path, roo
         domain=Stream(10**9, 1),
         budgets={User(): Pure(1)},
     ).close()
+
+
+def test_a_reader_of_a_ledger_whose_making_was_killed_is_told_so(tmp_path):
+    source, path = tmp_path / "source", tmp_path / "visits.ledger"
+    with closing(sqlite3.connect(source)) as link:
+        link.execute("PRAGMA cache_size = 1")
+        link.execute("CREATE TABLE ledger_version (version_num)")
+        link.execute("BEGIN IMMEDIATE")
+        for _ in range(400):
+            link.execute("INSERT INTO ledger_version VALUES (?)", ("x" * 1000,))
+        # A kill now would leave these two files.
+        shutil.copy(source, path)
+        shutil.copy(f"{source}-journal", f"{path}-journal")
+    before = path.read_bytes()
+    for name in ("show", "verify", "export"):
+        done = invoke("ledger", name, path)
+        assert done.exit_code == 2
+        assert "in the middle of a write by a process that was killed" in done.stderr
+        assert "read-only" not in done.stderr
+    assert path.read_bytes() == before
+    with pytest.raises(LedgerError, match="must hold a ledger, got none"):
+        BudgetLedger.open(path)  # it may write, and rolls back what was left
+    assert not path.with_name(f"{path.name}-journal").exists()

@@ -5,11 +5,29 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
+from undertow._address import refused_name
 from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
 from undertow.composition import Plan, plan_from_document
 from undertow.errors import PlanError
 
-__all__ = ["LARGEST_FILE", "bundled_plan", "parse_plan", "read_plan"]
+__all__ = ["LARGEST_FILE", "bundled_plan", "parse_plan", "path_of", "read_plan"]
+
+
+def path_of(text: str | None, name: str, *, kind: str = "a file") -> Path | None:
+    """Return the path of what is written; None if nothing is.
+
+    The text is looked at before it is a path, which would drop the ``./`` that tells a
+    file from an address.
+
+    Raises
+    ------
+    PlanError
+        If the name may be an address; it is not repeated.
+    """
+    refusal = None if text is None else refused_name(text, kind=kind)
+    if refusal is not None:
+        raise PlanError(f"{name} {refusal}.")
+    return None if text is None else Path(text)
 
 
 def read_plan(path: Path) -> Plan:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from undertow._printable import on_one_line
+from undertow.cli.files import path_of
 from undertow.cli.ledger_inputs import (
     opened,
     read_budgets,
@@ -192,7 +193,9 @@ def verify(
 
     Example: [bold]undertow ledger verify steps.ledger[/bold]
 
-    Exit status: 0 as it was written, 2 no ledger, 3 something was changed.
+    Exit status: 0 as it was written, 2 no ledger that can
+    be read, or one whose schema number this version does not know, 3 something was
+    changed.
     """
     with guarded():
         package = required_ledger()
@@ -215,8 +218,10 @@ def verify(
 def export(
     address: Address,
     output: Annotated[
-        Path | None,
-        typer.Option(help="Write to this new file instead, for its owner alone."),
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write to this new file instead, for its owner alone."
+        ),
     ] = None,
     json_output: JsonOutput = False,
 ) -> None:
@@ -225,15 +230,16 @@ def export(
     Example: [bold]undertow ledger export steps.ledger --output steps.json[/bold]
     """
     with guarded(), opened(address) as found:
+        path = path_of(output, "output")
         record = found.export()
-        if output is None:
+        if path is None:
             print_json(record)
             return
-        _write(output, record)
+        _write(path, record)
         if json_output:
-            print_json({"written": str(output), "head": record["head"]})
+            print_json({"written": str(path), "head": record["head"]})
         else:
-            typer.echo(f"{output} holds {record['head']['count']} entries.")
+            typer.echo(f"{path} holds {record['head']['count']} entries.")
 
 
 def _records(domain: str | None, release: Path | None) -> Records:

@@ -15,6 +15,7 @@ import typer
 
 from undertow._address import shown_address
 from undertow._printable import on_one_line
+from undertow.cli.files import path_of
 from undertow.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_REFUSED,
@@ -50,7 +51,7 @@ AsOf = Annotated[
     ),
 ]
 ReportFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(metavar="FILE", help="Write a report, as .html or .md."),
 ]
 JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -78,11 +79,12 @@ def plan_command(
     """
     with guarded():
         loaded = _load(file)
-        _require_report(report)
+        page = path_of(report, "report")
+        _require_report(page)
         with working("planning"):
             plan = loaded.plan(as_of=as_of)
-        if report is not None:
-            _write_report(_planned(loaded, plan), report)
+        if page is not None:
+            _write_report(_planned(loaded, plan), page)
         place, there = _ledger_of(loaded)
         notes, new, outdated = _foreseen(loaded, as_of)
         if json_output:
@@ -149,10 +151,11 @@ def run_command(
     ] = None,
     as_of: AsOf = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
+            metavar="FOLDER",
             help="Folder for the tables of this release alone. Default: what the "
-            "release says."
+            "release says.",
         ),
     ] = None,
     repeat: Annotated[
@@ -204,13 +207,15 @@ def run_command(
     with guarded():
         loaded = _load(file)
         limits = _limits(time_limit, memory)
-        _require_report(report, made=loaded.folder(as_of=as_of, output=output))
+        page = path_of(report, "report")
+        folder = path_of(output, "output", kind="a folder")
+        _require_report(page, made=loaded.folder(as_of=as_of, output=folder))
         notice = _no_check(file) if loaded.document.check is None else None
         with private_files(), _telling(notice) as tell:
             done = loaded.run(
                 ledger=ledger,
                 as_of=as_of,
-                output=output,
+                output=folder,
                 repeat=repeat,
                 recount=recount,
                 command=_command(),
@@ -221,12 +226,12 @@ def run_command(
             )
         if done.warning is not None:
             complain(done.warning)
-        if report is not None:
-            _write_report(_finished(done), report)
+        if page is not None:
+            _write_report(_finished(done), page)
         if json_output:
             print_json(done.to_dict())
         else:
-            _print_run(done, report)
+            _print_run(done, page)
 
 
 def _limits(time_limit: str | None, memory: str | None) -> dict[str, Any]:
@@ -300,7 +305,7 @@ def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
         return None, False
     try:
         return shown_address(address), has_ledger(address, looking=True)
-    except PlanError:  # not even its folder is there
+    except (LedgerError, PlanError):  # not even its folder is there
         return shown_address(address), False
 
 

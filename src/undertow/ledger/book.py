@@ -13,7 +13,7 @@ from undertow.composition import (
     domain_to_document,
     plan_from_document,
 )
-from undertow.errors import LedgerError, MismatchError
+from undertow.errors import LedgerError, MismatchError, UndertowError
 from undertow.ledger.chain import read_entries
 from undertow.ledger.record import Entry, Head, canonical
 from undertow.ledger.tally import Tally
@@ -66,7 +66,11 @@ class Book:
             return
         for entry, kept in read_entries(link, after=self.head.count):
             self._check(entry, kept)
-            self.enter(entry)
+            try:
+                self.enter(entry)
+            except _UNREADABLE:
+                at = f"entry {entry.number}"
+                raise LedgerError(_BROKEN.format(at=at)) from None
             if self.head.count == head.count:
                 break
         if self.head != head:
@@ -201,6 +205,16 @@ _OF_TYPES = frozenset({"type of time", "type of unit"})
 _LEFT_OUT = _OF_TYPES | {"people"}
 # Names that say where the people are, of no matter where they are named themselves.
 _OF_UNITS = frozenset({"unit", "type of unit"})
+# What comes of an entry that no ledger wrote.
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    KeyError,
+    RecursionError,
+    TypeError,
+    UndertowError,
+    ValueError,
+)
 _BROKEN = (
     "the ledger must be as it was written, got a chain that breaks at {at}; run "
     "undertow ledger verify and restore a copy."

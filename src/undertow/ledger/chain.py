@@ -39,7 +39,8 @@ _KINDS = ("charge", "output", "failure")
 # Made once: putting a statement together costs more than running it.
 _HEAD = select(head.c.count, head.c.hash, head.c.time)
 _LOCK = _HEAD.with_for_update()
-_BY_KEY = select(entries.c.body, entries.c.hash).where(
+_ROW = (entries.c.number, entries.c.kind, entries.c.key, entries.c.body, entries.c.hash)
+_BY_KEY = select(*_ROW).where(
     entries.c.kind.in_(_KINDS), entries.c.key == bindparam("of")
 )
 CONTENT = type_coerce(outputs.c.content, NullType())
@@ -53,7 +54,7 @@ _MOVE = update(head).values(
 
 
 def read_terms(link: Connection) -> tuple[str, str]:
-    """Return the text of the terms and the hash kept with it."""
+    """Return the text of the terms and the hash kept with it, compared by nobody."""
     text, kept = _only(link.execute(select(terms.c.body, terms.c.hash)).all(), "terms")
     if not isinstance(text, str):
         raise LedgerError(
@@ -85,16 +86,16 @@ def read_entries(
     Raises
     ------
     LedgerError
-        If a row is no entry.
+        If a row is no entry, or not the one that was written there.
     """
     query = (
-        select(entries.c.body, entries.c.hash)
+        select(*_ROW)
         .where(entries.c.number > after)
         .order_by(entries.c.number)
         .limit(limit)
     )
-    for body, kept in rows_of(link, query):
-        yield read_entry(body), kept
+    for row in rows_of(link, query):
+        yield _entry_of(row), row[4]
 
 
 def rows_of(link: Connection, query: Any, *, at_once: int = _CHUNK) -> Iterator[Any]:
@@ -106,16 +107,26 @@ def rows_of(link: Connection, query: Any, *, at_once: int = _CHUNK) -> Iterator[
 
 def read_key(link: Connection, key: str) -> dict[str, Entry]:
     """Return the entries about one charge, by their kind."""
-    found: dict[str, Entry] = {}
-    for body, kept in link.execute(_BY_KEY, {"of": key}):
-        entry = read_entry(body)
-        if entry.hash != kept:
-            raise LedgerError(
-                f"entry {entry.number} must be as it was written, got another text; "
-                "run undertow ledger verify."
-            )
-        found[entry.kind] = entry
+    rows = link.execute(_BY_KEY, {"of": key})
+    found: dict[str, Entry] = {entry.kind: entry for entry in map(_entry_of, rows)}
+    if found and "charge" not in found:
+        raise LedgerError(
+            f"key {key[:80]!r} must have a charge, got other entries alone; it was "
+            "edited: run undertow ledger verify."
+        )
     return found
+
+
+def _entry_of(row: Sequence[Any]) -> Entry:
+    """Return the entry of a row, if every column is as it was written."""
+    number, kind, key, body, kept = row
+    entry = read_entry(body)
+    if (entry.number, entry.kind, entry.key, entry.hash) != (number, kind, key, kept):
+        raise LedgerError(
+            f"entry {str(number)[:20]} must be as it was written, got an edited one; "
+            "run undertow ledger verify and restore a copy."
+        )
+    return entry
 
 
 def count_kinds(link: Connection) -> dict[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from undertow.errors import LedgerError
 from undertow.ledger.record import Entry, loss_from_document
 from undertow.privacy.loss import Loss
 
@@ -68,7 +69,23 @@ class Charge:
 
 
 def charge_of(found: Mapping[str, Entry], *, repeated: bool) -> Charge:
-    """Return the charge that entries of one key tell of."""
+    """Return the charge that entries of one key tell of.
+
+    Raises
+    ------
+    LedgerError
+        If they do not tell of one.
+    """
+    try:
+        return _charge_of(found, repeated=repeated)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        raise LedgerError(
+            "a charge must be as the ledger wrote it, got another entry; run undertow "
+            "ledger verify."
+        ) from None
+
+
+def _charge_of(found: Mapping[str, Entry], *, repeated: bool) -> Charge:
     entry = found["charge"]
     state: State = "charged"
     if "output" in found:

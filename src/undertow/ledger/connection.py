@@ -17,9 +17,9 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from undertow._address import (
-    has_loose_secret,
     is_address,
     read_address,
+    refused_name,
     shown_address,
 )
 from undertow.errors import LedgerError, UndertowError
@@ -54,6 +54,11 @@ _REASONS = {
     "append-only": ("is append-only", "add an entry instead"),
     "connection": ("cannot be reached", "check the address and that it runs"),
 }
+# A journal that has to be rolled back: somebody was killed while it was written to.
+_HALF_WRITTEN = (
+    "was left in the middle of a write by a process that was killed",
+    "let the next run or undertow ledger init open it, which finishes that",
+)
 _UNUSABLE = "{} must be a ledger that can be used, but it {}; {}."
 # Waits for readers of older states, and makes the file itself durable.
 _CARRY_OVER = "PRAGMA wal_checkpoint(FULL)"
@@ -298,7 +303,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def _reason(fault: Exception) -> tuple[str, str]:
-    words = str(getattr(fault, "orig", fault)).lower()
+    cause = getattr(fault, "orig", fault)
+    if getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
+        return _HALF_WRITTEN
+    words = str(cause).lower()
     for sign, reason in _REASONS.items():
         if sign in words:
             return reason
@@ -323,11 +331,10 @@ def place_of(address: str | os.PathLike[str], *, read_only: bool = False) -> Pla
     text = os.fspath(address)
     if not text:
         raise LedgerError("a ledger must have a path or a URL, got an empty text.")
-    if has_loose_secret(text):
-        raise LedgerError(
-            "a ledger must be a file or an address, got words with a password; write "
-            "them as postgresql://user@host/name."
-        )
+    # A path is a file, whatever its name; a text may be an address.
+    refusal = refused_name(text) if isinstance(address, str) else None
+    if refusal is not None:
+        raise LedgerError(f"a ledger {refusal}.")
     if "://" not in text:
         return Place(URL.create("sqlite", database=text), read_only=read_only)
     try:

@@ -123,7 +123,12 @@ class LedgerReader:
         with place.closed_on_fault():
             migrate(place)
             with place.reading() as link:
-                text, _ = read_terms(link)
+                text, kept = read_terms(link)
+                if kept != digest(text):
+                    raise LedgerError(
+                        f"{place.name} must have the terms that were agreed, got "
+                        "edited ones; run undertow ledger verify and restore a copy."
+                    )
             return cls(place, Terms.from_text(text), start=digest(text))
 
     @property

@@ -224,7 +224,14 @@ def read_entry(text: str) -> Entry:
         if not isinstance(text, str):
             raise TypeError("an entry is a text")
         return _entry(json.loads(text), digest(text))
-    except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+    except (
+        ArithmeticError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):
         raise LedgerError(
             "an entry must be as the ledger wrote it, got another text; run "
             "undertow ledger verify."

@@ -115,8 +115,8 @@ class LeakageBudget:
             leakage=Fraction(document["leakage"]),
             epsilon=Fraction(document["epsilon"]),
             granularity=parse_granularity(document["granularity"]),
-            theorem=document["theorem"],
-            model=document["model"],
+            theorem=str(document["theorem"]),
+            model=dict(document["model"]),
         )
 
 
@@ -241,7 +241,14 @@ class Terms:
                 created=document["created"],
                 agreed=True,
             )
-        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        except (
+            ArithmeticError,
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):
             raise LedgerError(
                 "the terms of a ledger must be as they were written, got another text; "
                 "run undertow ledger verify."

@@ -18,7 +18,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from undertow._address import is_address, read_address, shown_address
+from undertow._address import is_address, read_address, refused_name, shown_address
 from undertow.errors import PlanError
 from undertow.privacy.exact import exact
 from undertow.release.document_errors import shown
@@ -28,6 +28,7 @@ from undertow.release.moments import in_utc, read_moment
 
 __all__ = [
     "Duration",
+    "Folder",
     "Formula",
     "Measured",
     "Moment",
@@ -129,7 +130,17 @@ def _url(value: str) -> str:
         raise ValueError("must be Unicode text without NUL, got other text")
     if is_address(value):
         read_address(value)  # what is not understood cannot be shown in part
+    refusal = refused_name(value)
+    if refusal is not None:
+        raise ValueError(refusal)
     return value
+
+
+def _folder(value: str) -> str:
+    refusal = refused_name(value, kind="a folder")
+    if refusal is not None:
+        raise ValueError(refusal)
+    return _url(value)
 
 
 def _duration(value: Any) -> int:
@@ -196,6 +207,9 @@ Name = Annotated[
 
 Url = Annotated[str, AfterValidator(_url), PlainSerializer(shown_address)]
 """A path or connection URL; its password is never written."""
+
+Folder = Annotated[str, AfterValidator(_folder), PlainSerializer(shown_address)]
+"""The path of a folder, and no address."""
 
 Duration = Annotated[
     int,

@@ -17,6 +17,7 @@ from pydantic import (
 from undertow.release.document_errors import Fault, nearest, shown
 from undertow.release.document_fields import (
     Duration,
+    Folder,
     Moment,
     Name,
     Part,
@@ -290,7 +291,7 @@ class CheckPart(Part):
 class OutputPart(Part):
     """Where the answers go."""
 
-    folder: Url = "release"
+    folder: Folder = "release"
     """The folder that is written."""
     format: Literal["csv", "parquet"] = "csv"
     """The format of the tables."""

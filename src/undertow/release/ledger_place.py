@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow._address import has_loose_secret, shown_address
+from undertow._address import refused_name, shown_address
 from undertow.composition import domain_to_document
 from undertow.errors import AssumptionError, LedgerError, MismatchError, PlanError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss
@@ -140,11 +140,11 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     """
     stated = None if document.ledger is None else document.ledger.url
     named = stated if given is None else given
-    if named is not None and has_loose_secret(named):
-        raise PlanError(
-            "ledger must be a file or an address, got words with a password; write "
-            "them as postgresql://user@host/name."
-        )
+    refusal = None if named is None else refused_name(named)
+    if refusal is not None:
+        raise PlanError(f"ledger {refusal}.")
+    if named is not None:
+        _require_file(named)
     if given is not None:
         return given
     if document.ledger is not None:
@@ -162,6 +162,19 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
     if former is not None and former.is_file() and not default.exists():
         return str(former)
     return str(default)
+
+
+def _require_file(named: str) -> None:
+    """Refuse what could never be a ledger before a command to make it is said."""
+    from undertow.ledger.reader import require_kept
+
+    if named.lower().startswith("file:") and not Path(named).exists():
+        raise PlanError(
+            "ledger must be a path without file: before it, got one with it; leave it "
+            "out, or put ./ before a file of that name."
+        )
+    file_of(named)  # which refuses options
+    require_kept(named)
 
 
 def file_of(address: str) -> Path | None:
@@ -314,6 +327,8 @@ def init_command(
     stated, file = plan.document.ledger, plan.document.file
     place = file_of(address)
     shown = shown_address(address) if place is None else _near(str(place))
+    if place is not None and refused_name(shown) is not None:
+        shown = f"./{shown}"  # by which a path is told from an address
     words = ["undertow", "ledger", "init", shown]
     words += ["--dataset", dataset if stated is None else stated.dataset]
     words += [

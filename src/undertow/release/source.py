@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
+from undertow._address import refused_name
 from undertow.errors import EngineError, PlanError, UndertowError
 from undertow.release._arguments import path_text
 from undertow.release._extras import load
@@ -343,6 +344,9 @@ def open_source(
     else:
         return open_memory(spec, types=_plain(types), limits=limits)
     root = Path.cwd() if folder is None else Path(path_text(folder, "folder"))
+    refusal = refused_name(text) if isinstance(spec, str) else None
+    if refusal is not None:
+        raise PlanError(f"table {refusal}.")
     if is_url(text):
         if kinds:
             raise PlanError("source.types must be left out for a server, got some.")

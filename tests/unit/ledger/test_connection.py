@@ -35,7 +35,7 @@ def test_a_password_is_never_shown():
         ("://", "must be read in one way"),
         (
             "host=db password='s3 cret' port=1",
-            r"words with a password; write them as p",
+            r"may hold a password and is not repeated; put ./",
         ),
         ("postgresql://localhost:1/none", "cannot be reached"),
     ],

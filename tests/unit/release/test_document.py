@@ -740,7 +740,6 @@ def test_a_typing_mistake_comes_before_what_it_leaves_missing():
         "postgres://:s3cret@db",
         "postgresql+psycopg://ann:s3cret@db/city?sslmode=x",
         "postgres://db/city?password=s3cret",
-        "host=db password=s3cret user=ann",
         "spark://h?auth_token=s3cret",
     ],
 )
@@ -761,6 +760,28 @@ def test_passwords_are_shown_nowhere(url):
         {"source__per": {url: 1}},
     ]:
         assert "s3cret" not in refusal(changed(**changes))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "host=db password=s3cret user=ann",
+        "host=db pass=s3cret",
+        "postgres//ann:s3cret@db/city",
+        "ann:s3cret@db/city",
+        "sqlite:///ann:s3cret@db",
+    ],
+)
+def test_a_name_that_may_hold_a_password_is_refused_and_not_repeated(name):
+    for changes in (
+        {"source__table": name},
+        {"ledger": {"url": name, "dataset": "d"}},
+        {"output": {"folder": name}},
+    ):
+        said = refusal(changed(**changes))
+        assert "got a name that may hold a password and is not repeated" in said
+        assert "s3cret" not in said
+    assert read(source__table=f"./{name.partition('///')[2] or name}")
 
 
 @pytest.mark.parametrize(
