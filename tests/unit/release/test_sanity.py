@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from support.release_documents import visits_mapping, write_visits
-from undertow.errors import AssumptionError, BudgetExceeded, PlanError
+from undertow.errors import AssumptionError, BudgetExceeded, LimitReached, PlanError
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.release import load, open_source, plan_release, release_from_mapping
@@ -19,6 +19,7 @@ from undertow.release.allotment import calibrate_rho
 from undertow.release.engine import run_jobs
 from undertow.release.ledger_place import open_ledger
 from undertow.release.promise import restate
+from undertow.release.run import with_charge
 from undertow.report import ReleaseReport
 
 PROMISES = (
@@ -430,3 +431,34 @@ def test_a_plan_shows_the_price_and_the_chances_of_its_count():
     assert record["costs"]["user"] == {"notion": "pure", "epsilon": 0.01}
     assert 0 < record["empty_passes"] < 1e-6
     assert planned({"epsilon": "1"}, None).to_dict()["check"] is None
+
+
+@pytest.mark.parametrize("recount", [1, 2, 3])
+def test_a_release_that_is_charged_is_finished_whatever_count_is_asked_for(
+    tmp_path, runs, recount
+):
+    file = write(tmp_path, zone="a")
+    with pytest.raises(AssumptionError, match="entry 1; the release itself is not"):
+        load(file).run()
+    write(tmp_path)
+    words = ["release", "run", file.name, "--recount", "2"]
+    killed = runs.run(*words, folder=tmp_path, at="/record.run_record")
+    assert killed.status == -9
+    before = charges(tmp_path / "visits.ledger")
+    assert before == ["visits (count)", "visits (count)", "visits"]
+    done = load(file).run(recount=recount)
+    assert done.resumed
+    assert done.record["check"]["entry"] == 3
+    assert charges(tmp_path / "visits.ledger") == before
+
+
+@pytest.mark.parametrize("zone", ["a", "A"])
+def test_a_release_that_a_limit_has_charged_is_finished_without_a_count(tmp_path, zone):
+    file = write(tmp_path, zone=zone)
+    plan = load(file).plan()
+    with open_ledger(plan, str(tmp_path / "visits.ledger")) as ledger:
+        with_charge(LimitReached("met"), plan, ledger, title="visits")
+    done = load(file).run()
+    assert done.resumed
+    assert done.record["check"] is None
+    assert charges(tmp_path / "visits.ledger") == ["visits"]
