@@ -205,10 +205,23 @@ class RunWatch:
             try:
                 with self._lock:
                     self._inside = None
-                    _raise_in(threading.get_ident(), None)
-                return
+                    sent = self._met is not None
             except _Ended:
                 continue
+            if sent:
+                self._take()
+            return
+
+    def _take(self) -> None:
+        """Raise and catch what may be on its way, so that nothing stays pending.
+
+        Python 3.11 would look for it at every step from then on, and for ever at the
+        first call that is profiled, if it were only taken back.
+        """
+        with suppress(_Ended):
+            _raise_in(threading.get_ident(), _Ended)
+            while True:  # it is raised at one of the next steps
+                time.sleep(0)
 
     def _unheard(self, fault: sys.UnraisableHookArgs) -> None:
         """Raise once more what was swallowed where nothing can be raised."""
@@ -449,7 +462,7 @@ def _checked_memory(memory_mb: int | None) -> int | None:
     return memory_mb
 
 
-def _raise_in(thread: int, fault: type[BaseException] | None) -> None:
-    """Raise an exception in a thread at its next step; None takes back what was not."""
-    raised = ctypes.py_object() if fault is None else ctypes.py_object(fault)
+def _raise_in(thread: int, fault: type[BaseException]) -> None:
+    """Raise an exception in a thread at its next step, instead of any on its way."""
+    raised = ctypes.py_object(fault)
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
