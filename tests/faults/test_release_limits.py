@@ -50,10 +50,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def check_ended(folder, ended, said=CHARGED):
-    """One sentence, and nothing but a charge."""
+def check_ended(folder, ended, said=CHARGED, *, made=False):
+    """One sentence, and nothing but a charge and perhaps a new ledger."""
     assert ended.status == 2, ended.error
-    assert ended.output == ""
+    assert ended.output.startswith("Made a new budget of ε = 1" if made else "")
+    assert ended.output.count("\n") == made
     assert said in ended.error
     assert ended.error.count("\n") == 1
     assert [*(folder / "temporary").iterdir()] == []
@@ -65,9 +66,9 @@ def check_ended(folder, ended, said=CHARGED):
 
 
 def test_an_endless_view_ends_at_its_limit_and_is_paid_once(folder, runs):
-    for limit in ("1s", "1s"):
-        ended = runs.run(*RUN, "--time-limit", limit, folder=folder, script=OWN + MAIN)
-        check_ended(folder, ended)
+    for made in (True, False):
+        ended = runs.run(*RUN, "--time-limit", "1s", folder=folder, script=OWN + MAIN)
+        check_ended(folder, ended, made=made)
     with duckdb.connect(str(folder / "visits.duckdb")) as link:
         link.execute("create or replace view visits as select 1 person, 'A' zone")
     done = load(folder / "visits.toml").run(time_limit_s=60)
@@ -90,7 +91,7 @@ run._ask = taking
 sys.argv += ["--memory", f"{int(limits.resident_mb()) + 250}MB"]
 """
     ended = runs.run(*RUN, folder=folder, script=OWN + script + MAIN)
-    check_ended(folder, ended, "MB of memory, got more; it is charged")
+    check_ended(folder, ended, "MB of memory, got more; it is charged", made=True)
 
 
 def test_a_run_that_cannot_be_left_is_ended_like_a_killed_one(folder, runs):
@@ -197,17 +198,19 @@ def test_a_source_in_memory_is_left_at_the_limit_in_any_thread(tmp_path, source)
 
 
 def test_limits_of_any_length_leave_a_run_whole(tmp_path, monkeypatch):
-    write_visits(tmp_path)
     temporary, chance = tmp_path / "temporary", random.Random(5)
-    temporary.mkdir()
+    warm = tmp_path / "warm" / "own"  # each beside no other ledger of the same people
+    for folder in (temporary, warm):
+        folder.mkdir(parents=True)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    load(tmp_path / "visits.toml").run(output=tmp_path / "warm")
+    write_visits(warm)
+    load(warm / "visits.toml").run()
     began = time.monotonic()
-    load(tmp_path / "visits.toml").run(repeat=1, output=tmp_path / "warm")
+    load(warm / "visits.toml").run(repeat=1)
     whole, ended = 2 * (time.monotonic() - began) + 0.2, 0
     for at in range(8):
-        folder = tmp_path / f"at{at}"
-        folder.mkdir()
+        folder = tmp_path / f"at{at}" / "own"
+        folder.mkdir(parents=True)
         release = load(write_visits(folder))
         try:
             done, said = release.run(time_limit_s=chance.uniform(0.001, 1) * whole), ""
