@@ -69,9 +69,10 @@ def test_a_running_total_goes_on_from_stored_parts(stored):
     assert printed("ledger", "verify", stored / "totals" / "visits.ledger")
 
 
-def test_a_running_total_without_its_stored_part_is_refused(stored):
+def test_a_running_total_without_its_stored_part_is_refused(stored, tmp_path):
     """Shows that the test above reads the stored part."""
-    folder = stored / "totals"
+    folder = tmp_path / "alone" / "totals"  # beside no ledger of the same people
+    shutil.copytree(stored / "totals", folder)
     (folder / "visits.ledger").unlink()
     (folder / "undertow.heads").unlink()
     shutil.rmtree(folder / "hour-1")

@@ -66,7 +66,13 @@ def read_terms(link: Connection) -> tuple[str, str]:
 
 def read_head(link: Connection) -> Head:
     """Return where the chain ends."""
-    return Head(*_only(link.execute(_HEAD).all(), "head")[:2])
+    count, digest = _only(link.execute(_HEAD).all(), "head")[:2]
+    if not (isinstance(count, int) and isinstance(digest, str)):
+        raise LedgerError(
+            "the head of a ledger must be a number and a hash, got others; it was "
+            "edited: restore a copy."
+        )
+    return Head(count, digest)
 
 
 def read_entries(

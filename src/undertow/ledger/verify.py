@@ -148,6 +148,9 @@ class _Walk:
 
     def step(self, number: int, kind: str, key: str, body: str, kept: str) -> None:
         """Look at one row."""
+        if not isinstance(number, int):  # the table was made anew, without its rules
+            self._say(None, "an entry must have a number, got none.")
+            number = self.head.count + 1
         if number != self.head.count + 1:
             missing = self.head.count + 1
             self._say(number, f"entry {missing} must be in its place, got none.")

@@ -190,9 +190,9 @@ def test_choices_of_scores_are_checked():
         (
             "best",
             floats,
-            "must be 'learned', 'bits', 'values' or functions, got 'best'",
+            "must be 'learned', 'bits', 'values', 'time' or functions, got 'best'",
         ),
-        ([1], floats, "must be 'learned', 'bits', 'values' or functions"),
+        ([1], floats, "must be 'learned', 'bits', 'values', 'time' or functions"),
         ("bits", labels, "no floats, got 'bits' for object"),
     ]:
         with pytest.raises(ValueError, match=said):

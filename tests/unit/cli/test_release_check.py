@@ -115,8 +115,9 @@ def test_a_release_that_counts_nothing_before_says_so_in_one_line(tmp_path):
     assert (planned.stderr, done.stderr.count("\n")) == ("", 1)
     assert words not in done.stdout
     assert invoke("release", "run", file).stderr == ""  # the stored output
-    (tmp_path / "other").mkdir()
-    file = plain_file(tmp_path / "other", "[check]\nunits_at_least = 1500\n")
+    other = tmp_path / "other" / "own"  # beside no other ledger of the same people
+    other.mkdir(parents=True)
+    file = plain_file(other, "[check]\nunits_at_least = 1500\n")
     assert words not in invoke("release", "plan", file).stdout
     assert invoke("release", "run", file).stderr == ""
 

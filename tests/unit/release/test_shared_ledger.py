@@ -150,7 +150,8 @@ UNREAD = {
             **asked({"per": "event"}, "event", "count"),
             "bounds": {},
         },
-        "must be made for a table of rows, got .* 4 windows; rows and units do not add",
+        "must be made for a table of rows, got .* 4 windows; .* rows and of units have "
+        "no sum in one ledger",
     ),
     "always recorded": (
         Stream(10**9, 4, regular=True),
