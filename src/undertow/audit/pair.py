@@ -51,6 +51,15 @@ _CHOSEN = (
     "{trials} trials were chosen as what {seconds:g} s allow; state {trials} trials to "
     "make as many again"
 )
+_FEWEST_CHOSEN = (
+    "{trials} trials were made, the fewest that are chosen by a time, of which "
+    "{seconds:g} s allow no more"
+)
+_DEFAULT = (
+    "the number of trials was not stated: {trials} were made, whatever time they take, "
+    "so that a seed repeats the audit; more trials, or a number of seconds for them, "
+    "may show more"
+)
 
 
 def audit_pair(
@@ -83,7 +92,7 @@ def audit_pair(
     trials : int, optional
         Runs in all, one half for the choice and one half for the certificate; by
         default 100,000, whatever time they take, so that a seed repeats the audit, or
-        all recorded runs.
+        all recorded runs. Where that default did not refute, a note says so.
     seconds : float, optional
         Instead of `trials`: about how long to run. Smaller audits are run first to
         measure how many trials that allows; a note tells the number, which makes as
@@ -155,11 +164,14 @@ def audit_pair(
     if timed:
         _require_timing(subject, workers, checkpoint)
         notes = (TIME_NOTE,)
+    by_default = trials is None and seconds is None
     if seconds is not None:
         _require_sizable(subject, trials, seconds, checkpoint)
         given: dict[str, Any] = {"pairs": pairs, "score": score, "seed": root}
-        trials = _affordable(subject, claim, seconds, level, given)
-        notes += (_CHOSEN.format(trials=trials, seconds=seconds),)
+        trials, fewest = _affordable(subject, claim, seconds, level, given)
+        words = _CHOSEN if trials > fewest else _FEWEST_CHOSEN
+        notes += (words.format(trials=trials, seconds=seconds),)
+        seconds = seconds if trials > fewest else None
     if timed:
         count = check_count(TRIALS if trials is None else trials, "trials")
         used = sorted({number for pair in chosen for number in pair})
@@ -187,6 +199,8 @@ def audit_pair(
     if not found.violated:
         hits = (int(counts["p"]), int(counts["q"]))
         tested = claim.for_replacement()
+        if by_default and not recorded:
+            notes += (_DEFAULT.format(trials=TRIALS),)
         more = longer_note(tested, hits, test.sizes, level, seconds=seconds)
         notes += (more,)
     return replace(found, notes=(*found.notes, *notes))
@@ -230,8 +244,11 @@ def _affordable(
     seconds: float,
     confidence: float,
     given: dict[str, Any],
-) -> int:
-    """Return how many trials so many seconds allow, by audits of few of them."""
+) -> tuple[int, int]:
+    """Return how many trials so many seconds allow, by audits of few of them.
+
+    Besides, the fewest that are ever returned.
+    """
     rng = np.random.default_rng((given["seed"], 3))
     timed = "time" in asked_scores(given["score"])
 
@@ -245,12 +262,11 @@ def _affordable(
             draw_outputs(subject, 0, runs, rng)
 
     needed = pair_trials_needed(claim, confidence=confidence)
-    return affordable_trials(
-        run,
-        seconds=seconds,
-        least=max(_LEAST, 2 * needed, 4 * FEWEST * len(subject.inputs)),
-        each=_seconds_each(draw),
+    least = max(_LEAST, 2 * needed, 4 * FEWEST * len(subject.inputs))
+    trials = affordable_trials(
+        run, seconds=seconds, least=least, each=_seconds_each(draw)
     )
+    return trials, least
 
 
 def _seconds_each(draw: Callable[[int], None]) -> float:

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import os
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -390,6 +391,26 @@ def test_several_scores_are_tried_together():
     assert found.verdict == "not refuted"
     with pytest.raises(ValueError, match="score must be 'learned', 'bits'"):
         audit_pair(subject, Claim.pure(1), trials=4000, seed=1, score=("bits", "else"))
+
+
+def test_the_default_number_of_trials_says_that_it_is_one():
+    subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
+    notes = audit_pair(subject, Claim.pure(1), seed=1).notes
+    assert any("not stated: 100000 were made" in note for note in notes)
+    for stated in ({"trials": 2_000}, {"seconds": 0.2}):
+        notes = audit_pair(subject, Claim.pure(2), **stated).notes
+        assert not any("not stated" in note for note in notes)
+
+
+def test_a_time_too_short_for_the_fewest_trials_is_not_said_to_allow_them():
+    def slow(value, rng):
+        time.sleep(0.0005)
+        return value + rng.laplace()
+
+    subject = CallableSubject(slow, [0.0, 1.0])
+    notes = audit_pair(subject, Claim.pure(2), seconds=0.01, score="values").notes
+    assert any("0.01 s allow no more" in note for note in notes)
+    assert not any("chosen as what" in note or "in about" in note for note in notes)
 
 
 def test_a_time_in_the_place_of_trials_chooses_them_and_says_how_many():
