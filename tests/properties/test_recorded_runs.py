@@ -91,6 +91,45 @@ def test_cumulative_exports_are_refused_in_any_order(days, size, is_sorted, seed
         require_once(file, name="file")
 
 
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 6), st.integers(50, 140), st.booleans(), seeds)
+def test_small_cumulative_exports_are_refused_by_all_their_inputs_together(
+    days, day, is_sorted, seed
+):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for value in (0, 1):
+        runs = value + rng.laplace(size=days * day)
+        file = np.concatenate([runs[: day * (k + 1)] for k in range(days)])
+        rows += [(value, noisy) for noisy in file.tolist()]
+    rows = sorted(rows) if is_sorted else [rows[k] for k in rng.permutation(len(rows))]
+    with pytest.raises(AuditError, match="must hold every run once"):
+        RecordedSubject([value for value, _ in rows], [noisy for _, noisy in rows])
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(LAWS[:-1]), min_size=2, max_size=4), seeds)
+def test_independent_runs_of_any_inputs_are_never_refused(laws, seed):
+    rng = np.random.default_rng(seed)
+    runs = [drawn(law, int(10 ** rng.uniform(0.7, 3)), rng).tolist() for law in laws]
+    inputs = [value for value, of_one in enumerate(runs) for _ in of_one]
+    RecordedSubject(inputs, [output for of_one in runs for output in of_one])
+
+
+def test_repeated_rows_of_a_file_too_small_to_be_refused_are_told():
+    rng = np.random.default_rng(1)
+    days = [[(x, x + rng.laplace()) for x in (0, 1) for _ in range(20)] for _ in "1234"]
+    rows = [row for last in range(4) for day in days[: last + 1] for row in day]
+    rows = [rows[k] for k in rng.permutation(len(rows))]
+    subject = RecordedSubject([value for value, _ in rows], [out for _, out in rows])
+    assert subject.repeated == len(rows) - 40
+    found = audit_pair(subject, Claim.pure(0.1), confidence=0.6)
+    assert found.verdict == "violated"
+    assert any("record every run once" in note for note in found.notes)
+    lattice = [round(64 * out) / 64 for _, out in rows]
+    assert RecordedSubject([value for value, _ in rows], lattice).repeated == 0
+
+
 def test_three_days_that_hold_the_days_before_accuse_nobody():
     rng = np.random.default_rng(3)
     inputs, outputs = [], []

@@ -55,6 +55,11 @@ _FEWEST_CHOSEN = (
     "{trials} trials were made, the fewest that are chosen by a time, of which "
     "{seconds:g} s allow no more"
 )
+_REPEATED = (
+    "{count} recorded outputs equal another one of their input: rows that were written "
+    "down several times, as in exports that hold those of the days before, count "
+    "several times and may refute a claim that holds; record every run once"
+)
 _DEFAULT = (
     "the number of trials was not stated: {trials} were made, whatever time they take, "
     "so that a seed repeats the audit; more trials, or a number of seconds for them, "
@@ -196,6 +201,8 @@ def audit_pair(
     )
     drawn = sum(plan.train.values()) + sum(test.sizes)
     found = pair_result(test, claim, level, counts, drawn, root)
+    if found.violated and isinstance(subject, RecordedSubject) and subject.repeated:
+        notes += (_REPEATED.format(count=subject.repeated),)
     if not found.violated:
         hits = (int(counts["p"]), int(counts["q"]))
         tested = claim.for_replacement()

@@ -21,8 +21,9 @@ from undertow.errors import AuditError, MismatchError
 
 __all__ = ["RecordedSubject", "in_random_order", "require_once"]
 
-# Independent runs look like copies with probability at most exp(-30), for each sign.
-_CHANCE = 30.0
+# Independent runs look like copies with probability at most exp(-30), for each sign;
+# by how often outputs of all inputs together occur, at most exp(-12).
+_CHANCE, _CHANCE_TOGETHER = 30.0, 12.0
 # Lengths of stretches, powers of two, and shares of copies that are looked at.
 _LENGTHS, _SHARES = 64, 30
 
@@ -70,6 +71,8 @@ class RecordedSubject:
     forkable = False
     times = False
     """Whether every output came with its running time."""
+    repeated = 0
+    """Outputs with all digits of a float that occur several times on one input."""
 
     def __init__(
         self,
@@ -101,6 +104,8 @@ class RecordedSubject:
         self._dealt = [0] * len(self.inputs)
         for runs in self._runs:
             require_once(self._outputs[runs], name=name)
+        _require_few_copies([self._outputs[runs] for runs in self._runs], name=name)
+        self.repeated = sum(_repeated(self._outputs[runs]) for runs in self._runs)
 
     def available(self, value: int) -> int:
         """Return how many runs of an input are left."""
@@ -213,11 +218,38 @@ def require_once(outputs: NDArray[Any], *, name: str) -> None:
         _copied_share(list(counts.values())),
     )
     for sign in signs:
-        if sign:
-            raise AuditError(
-                f"{name} must hold every run once, got {sign}, beyond chance; remove "
-                "the copies, such as rows of an earlier export, or record runs anew."
-            )
+        _refuse_copies(sign, name)
+
+
+def _require_few_copies(runs: Sequence[NDArray[Any]], *, name: str) -> None:
+    """Refuse files too small for the signs of one input, by those of all of them."""
+    numbers = [list(Counter(output_labels(outputs)).values()) for outputs in runs]
+    shown = [one for one in numbers if len(one) > 1]
+    if shown:
+        _refuse_copies(_copied_share(*shown, chance=_CHANCE_TOGETHER), name)
+
+
+def _repeated(outputs: NDArray[Any]) -> int:
+    """Return how many outputs with the digits of noise equal another one."""
+    counts = Counter(output_labels(outputs))
+    return sum(n for label, n in counts.items() if n > 1 and _has_all_digits(label))
+
+
+def _has_all_digits(label: Any) -> bool:
+    """Return whether a number in it is on no lattice of six decimals or twenty bits."""
+    parts = label if isinstance(label, tuple) else (label,)
+    return any(
+        isinstance(x, float) and math.isfinite(x) and round(x, 6) != x and x * 2**20 % 1
+        for x in parts
+    )
+
+
+def _refuse_copies(sign: str, name: str) -> None:
+    if sign:
+        raise AuditError(
+            f"{name} must hold every run once, got {sign}, beyond chance; remove "
+            "the copies, such as rows of an earlier export, or record runs anew."
+        )
 
 
 def _whole_copies(labels: list[Any], numbers: list[int]) -> str:
@@ -288,21 +320,23 @@ def _ends_of_groups(names: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     return first, last
 
 
-def _copied_share(numbers: list[int]) -> str:
+def _copied_share(*inputs: list[int], chance: float = _CHANCE) -> str:
     r"""Say so if too many outputs occur k times for their neighbours, beyond chance.
 
     Of Proposition 9 with the B of a half, a quarter, ...; the k are paid for by shares
-    :math:`1 / (k (k + 1))`.
+    :math:`1 / (k (k + 1))`. Runs of several inputs are independent, so that the numbers
+    of their outputs add, as does what is paid for each input.
     """
-    seen = np.bincount(numbers)
-    slack = _slack(range(sum(numbers))) + math.log(_SHARES)
+    most = 1 + max(max(numbers) for numbers in inputs)
+    seen = np.sum([np.bincount(numbers, minlength=most) for numbers in inputs], axis=0)
+    slack = math.log(_SHARES) + sum(_slack(range(sum(runs))) for runs in inputs)
     for k in np.flatnonzero(seen).tolist():
         if k < 2 or (k + 1 < len(seen) and seen[k + 1]):
             continue
         b = 0.5 ** np.arange(1, _SHARES + 1)
         gain = np.log1p(2.0 * np.sqrt(b * k / (k + 1))) * seen[k]
         best = float((gain + np.log1p(-b) * seen[k - 1]).max())
-        if best - slack - math.log(k * (k + 1)) > _CHANCE:
+        if best - slack - math.log(k * (k + 1)) > chance:
             return (
                 f"{seen[k]} outputs that occur {k} times where {seen[k - 1]} occur "
                 f"{k - 1} times and none {k + 1} times"
