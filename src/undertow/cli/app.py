@@ -6,20 +6,16 @@ guarantee would not hold. Bad input and refusals are one sentence on standard er
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import sys
+from functools import cache
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from undertow.cli.audit import audit
-from undertow.cli.calibrate import calibrate
-from undertow.cli.compose import compose
-from undertow.cli.demo import demo
-from undertow.cli.fit import fit
-from undertow.cli.leak import leak
-from undertow.cli.ledger import ledger
 from undertow.cli.output import (
     EXIT_BAD_INPUT,
     EXIT_FAULT,
@@ -28,10 +24,6 @@ from undertow.cli.output import (
     status_of,
     stoppable,
 )
-from undertow.cli.release import release
-from undertow.cli.reproduce import reproduce
-from undertow.cli.risk import risk
-from undertow.cli.schema import schema
 from undertow.errors import UndertowError
 
 __all__ = ["app", "main"]
@@ -40,8 +32,97 @@ _SUMMARY = "What differentially private releases cost together, and what they le
 # The parser's own class; where it lives differs between versions of typer.
 _UsageError: Any = typer.BadParameter.__bases__[0]
 
+# What `undertow --help` lists, so that no command is loaded before it is used: its
+# module, and the first sentence of its help.
+COMMANDS = {
+    "compose": (
+        "undertow.cli.compose",
+        "Compose the releases of a plan: what they cost together.",
+    ),
+    "schema": ("undertow.cli.schema", "Print the JSON Schema of a document kind."),
+    "demo": (
+        "undertow.cli.demo",
+        "Release a synthetic city in private: plan, charge, attack, report.",
+    ),
+    "reproduce": (
+        "undertow.cli.reproduce",
+        "Compute figures and tables of the sources anew, with our numbers beside "
+        "theirs.",
+    ),
+    "leak": (
+        "undertow.cli.leak",
+        "How much an epsilon-DP release leaks when records depend on each other.",
+    ),
+    "calibrate": (
+        "undertow.cli.calibrate",
+        "The noise that keeps a promise when records depend on each other.",
+    ),
+    "fit": (
+        "undertow.cli.fit",
+        "Fit a data model to a CSV file, with its uncertainty.",
+    ),
+    "risk": (
+        "undertow.cli.risk",
+        "What an attacker gains because a person took part, and the noise for it.",
+    ),
+    "audit": (
+        "undertow.cli.audit",
+        "Whether code keeps its promise: attack it, and certify what it leaks. Exit "
+        "status 3 if the claim is refuted.",
+    ),
+    "ledger": (
+        "undertow.cli.ledger",
+        "The budget of a data set: make, read and check it.",
+    ),
+    "release": (
+        "undertow.cli.release",
+        "A private release of a table: its cost, whether it fits, and making it.",
+    ),
+}
+
+
+class _Commands(TyperGroup):
+    """Commands that are loaded when they are run, not when they are listed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._listing = False
+        self.commands = {
+            name: TyperCommand(name, help=summary)
+            for name, (_, summary) in COMMANDS.items()
+        }
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if self._listing or cmd_name not in COMMANDS:
+            return self.commands.get(cmd_name)
+        return load_command(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
+
+@cache
+def load_command(name: str) -> Any:
+    """Import the module of a command and return the command, ready to run."""
+    given = getattr(importlib.import_module(COMMANDS[name][0]), name)
+    shell = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
+    if isinstance(given, typer.Typer):
+        shell.add_typer(given)
+    else:
+        shell.command(name)(given)
+    return typer.main.get_group(shell).commands[name]
+
+
 app = typer.Typer(
     name="undertow",
+    cls=_Commands,
     help=_SUMMARY,
     invoke_without_command=True,
     add_completion=False,
@@ -73,19 +154,6 @@ def _root(
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-app.command()(compose)
-app.command()(schema)
-app.command()(demo)
-app.command()(reproduce)
-app.add_typer(leak)
-app.add_typer(calibrate)
-app.add_typer(fit)
-app.add_typer(risk)
-app.add_typer(audit)
-app.add_typer(ledger)
-app.add_typer(release)
 
 
 def main() -> None:

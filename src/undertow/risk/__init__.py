@@ -3,6 +3,7 @@
 Calibration in units of risk, measured attacks, and cards a person can read.
 """
 
+from undertow.risk._finite import WORK_LIMIT, Risk
 from undertow.risk.calibrate import CalibrationTable, RiskCalibration, calibrate
 from undertow.risk.card import OtherThreat, RiskCard, risk_card
 from undertow.risk.channel import Channel, ChannelSource, ChannelStream, as_channel
@@ -20,7 +21,7 @@ from undertow.risk.estimate import (
     Sampler,
     estimate_attack,
 )
-from undertow.risk.exact import WORK_LIMIT, Risk, advantage, success_rate
+from undertow.risk.exact import advantage, success_rate
 from undertow.risk.families import FAMILIES, Curve, Family, family
 from undertow.risk.intervals import (
     Side,

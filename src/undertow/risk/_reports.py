@@ -13,10 +13,10 @@ from undertow.errors import NotApplicable
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     LocalHashing,
-    LocalProtocol,
     SubsetSelection,
     UnaryEncoding,
 )
+from undertow.mechanisms.local.base import LocalProtocol
 
 __all__ = ["list_reports", "tabulate"]
 

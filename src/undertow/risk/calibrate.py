@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice
 from undertow.errors import InfeasibleTarget
 from undertow.privacy.result import Alternative, Calibration, _Shown
+from undertow.risk._finite import Risk
 from undertow.risk.calibrate_search import Solved, solve
-from undertow.risk.exact import Risk
 from undertow.risk.families.base import CoveredFamily, Family
 from undertow.risk.threat import Threat
 from undertow.risk.utility import Utility, utility_at

@@ -16,9 +16,10 @@ import numpy as np
 
 from undertow.errors import UndertowError
 from undertow.privacy.result import _Shown
+from undertow.risk._finite import Risk
 from undertow.risk.channel import Channel
 from undertow.risk.decision import attack_risk
-from undertow.risk.exact import Risk, advantage
+from undertow.risk.exact import advantage
 from undertow.risk.families.base import Family, closed_view, uniform_prior
 from undertow.risk.knowledge import Knowledge
 from undertow.risk.optimal import OptimalAttack

@@ -152,6 +152,7 @@ def estimate_attack(
     Examples
     --------
     >>> from undertow.mechanisms.local import GeneralizedResponse
+    >>> from undertow.risk import ProtocolSampler
     >>> from undertow.risk.prior import Prior
     >>> class Report:
     ...     def guess(self, outputs, known, *, rng):

@@ -11,7 +11,8 @@ from typing import Any
 
 from undertow._validate import check_probability
 from undertow.errors import AssumptionError
-from undertow.risk.exact import Risk, success_rate
+from undertow.risk._finite import Risk
+from undertow.risk.exact import success_rate
 from undertow.risk.threat import Threat
 
 __all__ = [

@@ -22,14 +22,10 @@ from undertow.privacy import (
     TradeOff,
     to_plain,
 )
-from undertow.risk.bounds import (
-    AccountedTradeOff,
-    Baselines,
-    ThreatLike,
-    success_bound,
-)
+from undertow.risk.bounds import AccountedTradeOff, success_bound
 from undertow.risk.bounds._parts import BARE, calibrated_epsilon, disagreement
 from undertow.risk.bounds._table import RULES, Guarantee, Rule, for_replacement
+from undertow.risk.bounds.baselines import Baselines, ThreatLike
 from undertow.risk.exact import advantage
 from undertow.risk.threat import Threat
 

@@ -1,7 +1,7 @@
 r"""What a parameter is worth: error at a confidence, spread of estimated frequencies.
 
-Together with :func:`~undertow.risk.calibrate.calibrate` it compares mechanisms at equal
-risk instead of at equal epsilon.
+Together with :func:`~undertow.risk.calibrate.calibrate` it compares mechanisms
+at equal risk instead of at equal epsilon.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.risk import optimal
 from undertow.risk.channel import Channel, ChannelStream
 from undertow.risk.decision import ABSTAIN, Decision, attack_risk
 from undertow.risk.exact import advantage, success_rate
@@ -94,7 +93,7 @@ def test_an_attack_needs_the_whole_matrix():
 
 
 def test_a_huge_table_of_laws_is_refused(monkeypatch):
-    monkeypatch.setattr(optimal, "_ENTRIES", 8)
+    monkeypatch.setattr("undertow.risk.optimal._ENTRIES", 8)
     with pytest.raises(NotApplicable, match="use decision"):
         OptimalAttack(P, Threat(SKEWED)).randomised_decision()
 

@@ -13,12 +13,13 @@ import pytest
 
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
+from undertow.risk._finite import Risk
 from undertow.risk.calibrate import RiskCalibration, calibrate
 from undertow.risk.calibrate_search import _bisected, _narrowed, _scanned
 from undertow.risk.card import points, risk_card
 from undertow.risk.channel import Channel
 from undertow.risk.comparison import compare
-from undertow.risk.exact import Risk, advantage
+from undertow.risk.exact import advantage
 from undertow.risk.families import (
     FAMILIES,
     blh,

@@ -137,13 +137,12 @@ def test_an_audit_that_saw_no_advantage_bounds_epsilon_by_zero(observed):
 
 
 def test_a_failed_solver_is_not_called_tight(monkeypatch):
-    from undertow.risk.bounds import program
 
     def failed(columns, gains):
         return np.zeros(len(columns)), np.zeros(columns.shape[1])
 
     assert program_bound(1.0, [0.5, 0.3, 0.2]).tight is True
-    monkeypatch.setattr(program, "_solve", failed)
+    monkeypatch.setattr("undertow.risk.bounds.program._solve", failed)
     bound = program_bound(1.0, [0.5, 0.3, 0.2])
     assert bound.tight is None
     assert bound.value >= 0.2
@@ -219,13 +218,12 @@ def test_hypotheses_that_the_caller_declares_are_not_called_checked():
 
 
 def test_the_attack_is_tabulated_in_blocks(monkeypatch):
-    from undertow.risk import optimal
 
     rng = np.random.default_rng(8)
     channel = Channel(rng.dirichlet(np.ones(9), size=5))
     threat = Threat(Prior.uniform(5), abstain=True)
     whole = OptimalAttack(channel, threat).decision().table
-    monkeypatch.setattr(optimal, "_BLOCK", 10)
+    monkeypatch.setattr("undertow.risk.optimal._BLOCK", 10)
     assert OptimalAttack(channel, threat).decision().table.tolist() == whole.tolist()
 
 

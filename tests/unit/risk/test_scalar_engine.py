@@ -29,7 +29,6 @@ from undertow.risk.scalar import (
     advantage_curve,
     as_scalar,
     gaussian_advantage,
-    known,
     laplace_advantage,
     problem,
     scalar_advantage,
@@ -348,7 +347,7 @@ def test_bad_input_gets_one_sentence(act, error, sentence):
 
 
 def test_sizes_that_cannot_be_done_are_refused(monkeypatch):
-    monkeypatch.setattr("undertow.risk.scalar.problem.WORK_LIMIT", 10.0)
+    monkeypatch.setattr(problem, "WORK_LIMIT", 10.0)
     with pytest.raises(NotApplicable, match="total variation"):
         advantage(LaplaceMechanism(1), Threat(UNEVEN))
     monkeypatch.undo()
@@ -399,7 +398,9 @@ def test_known_records_have_the_value_of_the_general_enclosure(monkeypatch, name
     threat = Threat.membership(Prior(len(pmf), pmf))
     quick = scalar_advantage(channel, threat)
     wide = Enclosure(0.0, 1.0)  # a gap that is never accepted
-    monkeypatch.setattr(problem, "enclose_known", lambda *given: wide)
+    monkeypatch.setattr(
+        "undertow.risk.scalar.problem.enclose_known", lambda *given: wide
+    )
     general = scalar_advantage(channel, threat)
     lowest = general.value - general.witness.details["gap"]
     assert lowest <= quick.value <= general.value + 1e-11
@@ -450,7 +451,7 @@ def test_brackets_cut_short_still_bound_from_above(monkeypatch):
     given = (np.array(pmf), np.array(pmf), np.array(answers, float))
     law = ScalarLaw("gaussian", 1.0)
     full = enclose_known(*given, law)
-    monkeypatch.setattr(known, "_ROUNDS", 2)
+    monkeypatch.setattr("undertow.risk.scalar.known._ROUNDS", 2)
     short = enclose_known(*given, law)
     assert short.lower <= full.lower
     assert short.upper >= full.upper

@@ -46,7 +46,7 @@ def test_a_stream_of_the_joint_law_has_the_same_columns(monkeypatch):
     sources = [FIRST, SECOND, FIRST, SECOND]
     whole = joint_channel(*sources, support=range(2))
     for held in (1, 2, 5, 12, 30):
-        monkeypatch.setattr(transcript, "_HELD", held)
+        monkeypatch.setattr("undertow.risk.transcript._HELD", held)
         stream = joint_channel(*sources, support=range(2))
         assert isinstance(stream, ChannelStream)
         columns = np.concatenate(list(stream.blocks(7)), axis=1)
@@ -100,7 +100,7 @@ def test_a_chain_of_the_same_release_is_the_joint_channel(monkeypatch):
     joint = joint_channel(FIRST, SECOND, support=range(2))
     chained = chain_channel(FIRST, lambda seen: SECOND, support=range(2))
     np.testing.assert_allclose(chained.matrix, joint.matrix)
-    monkeypatch.setattr(transcript, "_HELD", 3)
+    monkeypatch.setattr("undertow.risk.transcript._HELD", 3)
     stream = chain_channel(FIRST, lambda seen: SECOND, support=range(2))
     assert isinstance(stream, ChannelStream)
     columns = np.concatenate(list(stream.blocks(100)), axis=1)
@@ -115,7 +115,7 @@ def test_what_is_too_large_is_refused_with_the_way_out(monkeypatch):
     wide = Channel(np.random.default_rng(0).dirichlet(np.ones(40), size=2))
     with pytest.raises(NotApplicable, match="with a JointSampler"):
         repeat_channel(wide, 40, support=range(2))
-    monkeypatch.setattr(transcript, "TRANSCRIPT_LIMIT", 8)
+    monkeypatch.setattr("undertow.risk.transcript.TRANSCRIPT_LIMIT", 8)
     with pytest.raises(NotApplicable, match="at most 8e"):
         chain_channel(FIRST, lambda seen: SECOND, support=range(2))
 

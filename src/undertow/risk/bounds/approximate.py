@@ -19,8 +19,8 @@ from undertow._arrays import complements
 from undertow._arrays import disagreement as spread_of
 from undertow._numeric import expm1_up, inflate
 from undertow._validate import check_probability
-from undertow.privacy import Bound, Loss, TradeOff
-from undertow.privacy.variation import loss_tradeoff, total_variation
+from undertow.privacy import Bound, Loss, TradeOff, total_variation
+from undertow.privacy.variation import loss_tradeoff
 from undertow.risk.bounds._curve import capacity
 from undertow.risk.bounds._parts import (
     BLIND,

@@ -14,15 +14,17 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from undertow._validate import check_non_negative, check_positive
 from undertow.privacy import ZCDP
 from undertow.privacy.variation import total_variation
-from undertow.risk.bounds._lines import Floats
 from undertow.risk.bounds._parts import LARGEST
 from undertow.risk.bounds.accounted import AccountedTradeOff, tradeoff_from_curve
 
 __all__ = ["divergence_variation", "tradeoff_from_rdp"]
+
+Floats = NDArray[np.float64]
 
 _KNOTS = 512
 

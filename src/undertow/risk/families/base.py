@@ -22,7 +22,7 @@ from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.privacy.loss import Loss
 from undertow.privacy.result import _Shown
-from undertow.risk.exact import Risk, advantage
+from undertow.risk._finite import Risk, finite_advantage
 from undertow.risk.threat import Threat
 
 __all__ = [
@@ -188,6 +188,10 @@ class Family(ABC):
         """Return what the exact engine reads at a level; None if it cannot."""
         return None
 
+    def exact_risk(self, source: Any, threat: Threat) -> Risk:
+        """Return what the exact engine finds for a source: here, of finite channels."""
+        return finite_advantage(source, threat)
+
     def level(self, parameter: float) -> float:
         """Return the level of a parameter: the risk grows with it."""
         return parameter
@@ -256,7 +260,7 @@ class Family(ABC):
         if curve is None:
             source = self.source(self.level(parameter), threat)
             if source is not None:
-                return advantage(source, threat)
+                return self.exact_risk(source, threat)
             curve = self.fallback(threat)
         chosen = None if structure is None else np.array([structure])
         value = float(curve.raised(np.array([self.level(parameter)]), chosen)[0])

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from undertow.errors import NotApplicable
 from undertow.mechanisms.local import subset_advantage
+from undertow.risk._finite import finite_advantage
 from undertow.risk._sets import CellSets, HitSets, RunSets, read_places
 from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.exact import advantage
 from undertow.risk.families.base import CELLS, Structure, closed_view, uniform_prior
 from undertow.risk.threat import Threat
 
@@ -151,7 +151,7 @@ def answers_advantage(answers: Floats, threat: Threat) -> float:
         ),
         len(answers),
     )
-    return advantage(plain, threat).value
+    return finite_advantage(plain, threat).value
 
 
 class SubsetWeights:
@@ -193,4 +193,4 @@ class SubsetWeights:
         laws = np.zeros((self._m, len(sets)))
         for column, members in enumerate(sets):
             laws[list(members), column] = 1.0 / math.comb(self._m - 1, size - 1)
-        return advantage(Channel(laws, self._threat.support), self._threat).value
+        return finite_advantage(Channel(laws, self._threat.support), self._threat).value

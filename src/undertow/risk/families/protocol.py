@@ -19,7 +19,7 @@ from undertow.mechanisms.local import (
     the_threshold,
 )
 from undertow.privacy.exact import round_up
-from undertow.risk.exact import Risk
+from undertow.risk._finite import Risk
 from undertow.risk.families.base import Family, closed_view, uniform_prior
 from undertow.risk.families.local import grr, she
 from undertow.risk.families.steps import ss

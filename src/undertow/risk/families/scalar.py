@@ -26,7 +26,9 @@ from undertow.mechanisms import (
 from undertow.privacy.exact import Number, exact, round_up
 from undertow.privacy.gaussian import gaussian_sigma
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
+from undertow.risk._finite import Risk
 from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
 from undertow.risk.families.base import (
     CELLS,
     CoveredFamily,
@@ -269,6 +271,10 @@ class AdditiveFamily(Family):
             LaplaceMechanism(noise) if self._laplace else GaussianMechanism(noise)
         )
         return ScalarChannel(mechanism, self.answers, threat.support)
+
+    def exact_risk(self, source: Any, threat: Threat) -> Risk:
+        """Return what the exact engines find, for finite channels and for numbers."""
+        return advantage(source, threat)
 
     @property
     def _laplace(self) -> bool:

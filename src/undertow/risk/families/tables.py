@@ -13,6 +13,7 @@ from undertow._validate import check_count, check_positive
 from undertow.errors import AssumptionError
 from undertow.mechanisms import ExponentialMechanism
 from undertow.privacy.loss import Loss
+from undertow.risk._finite import Risk
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import Family, Structure
@@ -80,6 +81,10 @@ class FiniteFamily(Family):
     def source(self, level: float, threat: Threat) -> Any:
         """Return the channel."""
         return self._channel(level)
+
+    def exact_risk(self, source: Any, threat: Threat) -> Risk:
+        """Return what the exact engines find, whatever the function returns."""
+        return advantage(source, threat)
 
     def limit_within(self, threat: Threat, target: float) -> float | None:
         """Return the risk in the limit, if no level passes the target; None if unknown.

@@ -20,8 +20,8 @@ from undertow.mechanisms.local import (
     SymmetricUnary,
     ThresholdHistogram,
 )
+from undertow.risk._finite import finite_advantage
 from undertow.risk.channel import Channel
-from undertow.risk.exact import advantage
 from undertow.risk.families.base import Curve, Structure, closed_view
 from undertow.risk.families.local import HASH_UNCHECKED, LocalFamily, bit_sums
 from undertow.risk.threat import Threat
@@ -96,7 +96,7 @@ class UnaryFamily(LocalFamily):
         source = self.source(np.inf, threat)
         if source is None:
             return self._limit * threat.ceiling
-        return advantage(source, threat).value
+        return finite_advantage(source, threat).value
 
     def source(self, level: float, threat: Threat) -> Channel | None:
         """List all reports, for few categories."""

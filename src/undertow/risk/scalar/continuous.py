@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_finite, check_non_negative, check_positive
 from undertow.errors import NotApplicable
 from undertow.privacy.result import Witness
-from undertow.risk.exact import Risk
+from undertow.risk._finite import Risk
 from undertow.risk.scalar.laws import ScalarLaw
 
 __all__ = ["ContinuousPrior", "continuous_advantage"]

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from undertow._numeric import inflate
 from undertow._validate import check_positive
 from undertow.privacy.result import Witness
-from undertow.risk.exact import Risk
+from undertow.risk._finite import Risk
 from undertow.risk.scalar.enclosure import Enclosure
 from undertow.risk.scalar.laws import ScalarLaw
 from undertow.risk.scalar.problem import Problem, Setting

@@ -25,7 +25,6 @@ __all__ = ["enclose_known"]
 
 Floats = NDArray[np.float64]
 
-# Beyond this many standard deviations 3e-19 of a law is left.
 _REACH = 9.0
 _TAIL = 3e-19
 _WIDTH = 2.0**-40

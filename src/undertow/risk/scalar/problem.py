@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.errors import NotApplicable
+from undertow.risk._finite import WORK_LIMIT
 from undertow.risk._sets import HitSets
-from undertow.risk.exact import WORK_LIMIT
 from undertow.risk.scalar.breakpoints import fold_cells
 from undertow.risk.scalar.enclosure import Enclosure, enclose
 from undertow.risk.scalar.known import enclose_known
