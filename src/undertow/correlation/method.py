@@ -19,7 +19,14 @@ from undertow.correlation.query import Query
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget
 
-__all__ = ["Method", "check_level", "largest_epsilon", "scaled_down"]
+__all__ = [
+    "Method",
+    "check_level",
+    "largest_epsilon",
+    "scaled_down",
+    "state_methods",
+    "stated_methods",
+]
 
 # Bisection on the logarithm of epsilon stops at this relative width, below the
 # tolerance to which conversions are asked to round-trip.
@@ -72,6 +79,31 @@ class Method(ABC):
             target,
             name=self.name,
         )
+
+
+_STATED: dict[type, tuple[Method, ...]] = {}
+
+
+def state_methods(kind: type, *methods: Method) -> None:
+    """Say which methods may bound leakage under a kind of model, the strongest first.
+
+    A package says so in its ``__init__``, above its models and its theorems, so that
+    a model need not import the theorems about it.
+    """
+    _STATED[kind] = methods
+
+
+def stated_methods(model: Any) -> tuple[Method, ...]:
+    """Return the methods stated for a model's class, or for the nearest one above it.
+
+    Examples
+    --------
+    >>> from undertow.correlation import JointTable
+    >>> [method.name for method in stated_methods(JointTable([[0.5, 0], [0, 0.5]]))]
+    ['laplace-exact', 'program', 'general']
+    """
+    kinds = (kind for kind in type(model).__mro__ if kind in _STATED)
+    return _STATED[next(kinds)]
 
 
 def largest_epsilon(

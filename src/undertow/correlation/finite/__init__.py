@@ -30,6 +30,10 @@ from undertow.correlation.finite.tensor import (
     exact_leakage,
     leakage_by_adversary,
 )
+from undertow.correlation.general import GeneralMethod
+from undertow.correlation.method import state_methods
+
+state_methods(JointTable, LaplaceJointMethod(), ProgramMethod(), GeneralMethod())
 
 __all__ = [
     "ConditionalTable",

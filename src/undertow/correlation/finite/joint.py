@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count
 from undertow.correlation.finite.groups import FACTOR_TOLERANCE, independent_groups
+from undertow.correlation.method import Method, stated_methods
 from undertow.correlation.model import Assumptions, Conditional, Known, Model
 from undertow.errors import ModelError
-
-if TYPE_CHECKING:
-    from undertow.correlation.method import Method
 
 __all__ = ["ConditionalTable", "JointTable", "two_point_law"]
 
@@ -162,11 +160,7 @@ class JointTable(Model):
 
     def methods(self) -> tuple[Method, ...]:
         """Return the Laplace engine, the program over all mechanisms, and m epsilon."""
-        from undertow.correlation.finite.laplace import LaplaceJointMethod
-        from undertow.correlation.finite.program import ProgramMethod
-        from undertow.correlation.general import GeneralMethod
-
-        return LaplaceJointMethod(), ProgramMethod(), GeneralMethod()
+        return stated_methods(self)
 
     def margin(self, records: Sequence[int]) -> JointTable:
         """Return the law of some records, in increasing order."""

@@ -20,6 +20,7 @@ from undertow.correlation.gaussian.factor import (
 )
 from undertow.correlation.gaussian.law import GaussianConditional, GaussianModel
 from undertow.correlation.gaussian.limited import LimitedGaussian
+from undertow.correlation.gaussian.methods import gaussian_methods, limited_methods
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.gaussian.repeated import RepeatedGaussian
 from undertow.correlation.gaussian.shift import (
@@ -45,6 +46,11 @@ from undertow.correlation.gaussian.tail import (
     clipped_output_leakage,
     clipped_tail_leakage,
 )
+from undertow.correlation.method import state_methods
+
+state_methods(GaussianModel, *gaussian_methods())
+state_methods(ExchangeableGaussian, *gaussian_methods(exchangeable=True))
+state_methods(LimitedGaussian, *limited_methods())
 
 __all__ = [
     "AutoregressiveGaussian",

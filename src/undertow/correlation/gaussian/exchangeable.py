@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +18,16 @@ from undertow.correlation.gaussian.covariance import (
     check_mean,
     rounding_margin,
 )
-from undertow.correlation.gaussian.law import Block, GaussianModel, Limits
-from undertow.correlation.gaussian.model import different_rows
+from undertow.correlation.gaussian.law import (
+    Block,
+    GaussianModel,
+    Limits,
+    different_rows,
+)
 from undertow.correlation.gaussian.shift import ShiftFactor
 from undertow.correlation.gaussian.structure import dense_structured_factor
 from undertow.correlation.gaussian.sweep import Saturation
 from undertow.errors import ModelError, NotApplicable
-
-if TYPE_CHECKING:
-    from undertow.correlation.method import Method
 
 __all__ = ["ExchangeableGaussian", "exchangeable_factor"]
 
@@ -138,12 +139,6 @@ class ExchangeableGaussian(GaussianModel):
         matrix = self.correlation[np.ix_(labels, labels)]
         np.fill_diagonal(matrix, 1.0)
         return matrix * np.outer(self.sds[labels], self.sds[labels])
-
-    def methods(self) -> tuple[Method, ...]:
-        """Return the methods that may bound leakage, the strongest first."""
-        from undertow.correlation.gaussian.methods import gaussian_methods
-
-        return gaussian_methods(exchangeable=True)
 
     def structured(self) -> ShiftFactor:
         """Return the worst factor by structure of one group."""

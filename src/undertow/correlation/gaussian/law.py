@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.correlation.gaussian.covariance import inversion_error, standardised
 from undertow.correlation.gaussian.shift import ShiftFactor
+from undertow.correlation.method import Method, stated_methods
 from undertow.correlation.model import Assumptions, Conditional, Model
 from undertow.errors import ModelError
 
-if TYPE_CHECKING:
-    from undertow.correlation.method import Method
-
-__all__ = ["Block", "GaussianConditional", "GaussianModel", "Limits", "known_values"]
+__all__ = [
+    "Block",
+    "GaussianConditional",
+    "GaussianModel",
+    "Limits",
+    "block_limits",
+    "different_rows",
+    "known_values",
+]
 
 Array = NDArray[np.float64]
 
@@ -132,9 +139,7 @@ class GaussianModel(Model):
 
     def methods(self) -> tuple[Method, ...]:
         """Return the methods that may bound leakage, the strongest first."""
-        from undertow.correlation.gaussian.methods import gaussian_methods
-
-        return gaussian_methods()
+        return stated_methods(self)
 
     def assumptions(self) -> Assumptions:
         """Return what was checked and what must be trusted."""
@@ -216,3 +221,38 @@ def known_values(
     if not np.all(np.isfinite(values)):
         raise ModelError("known records must have finite values, got one that has not.")
     return places, values
+
+
+def block_limits(covariances: Sequence[Array], *, inverted: bool = False) -> Limits:
+    """Return the limits of a collection of independent blocks, rounded up.
+
+    Parameters
+    ----------
+    covariances : sequence of ndarray
+        One for each block.
+    inverted : bool
+        Whether they were computed from precision matrices, whose inversion they owe.
+    """
+    group, correlation, ratio = 1, 0.0, 1.0
+    for covariance in covariances:
+        sds, scaled, spectrum = standardised(covariance)
+        group = max(group, len(sds))
+        if len(sds) == 1:
+            continue
+        apart = float(np.abs(scaled - np.diag(np.diag(scaled))).max())
+        spread = float(sds.max() / sds.min())
+        # Two roots and a division: four roundings.
+        slack = 2.0**-50 + (inversion_error(spectrum) if inverted else 0.0)
+        correlation = max(
+            correlation, apart + slack if inverted else apart * (1 + slack)
+        )
+        ratio = max(ratio, spread * (1 + slack) if inverted or spread > 1 else 1.0)
+    return Limits(group, min(correlation, 1.0), ratio)
+
+
+def different_rows(rows: Array) -> list[int]:
+    """Return where the different rows of a table of weights first occur."""
+    if np.all(rows == rows[0]):
+        return [0]
+    _, firsts = np.unique(rows, axis=0, return_index=True)
+    return [int(first) for first in np.sort(firsts)]

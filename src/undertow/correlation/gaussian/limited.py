@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count, check_finite
 from undertow.correlation.gaussian.law import Limits
+from undertow.correlation.method import Method, stated_methods
 from undertow.correlation.model import Assumptions, Known, Model
 from undertow.errors import ModelError
 
 if TYPE_CHECKING:
     from undertow.correlation.gaussian.model import Gaussian
-    from undertow.correlation.method import Method
 
 __all__ = ["LimitedGaussian"]
 
@@ -108,9 +108,7 @@ class LimitedGaussian(Model):
 
     def methods(self) -> tuple[Method, ...]:
         """Return the closed forms, the strongest first."""
-        from undertow.correlation.gaussian.methods import limited_methods
-
-        return limited_methods()
+        return stated_methods(self)
 
     def assumptions(self) -> Assumptions:
         """Return what must be trusted."""

@@ -13,10 +13,13 @@ from undertow.correlation.gaussian.covariance import (
     check_covariance,
     check_mean,
     connected_blocks,
-    inversion_error,
-    standardised,
 )
-from undertow.correlation.gaussian.law import Block, GaussianModel, Limits
+from undertow.correlation.gaussian.law import (
+    Block,
+    GaussianModel,
+    Limits,
+    block_limits,
+)
 from undertow.correlation.gaussian.limited import LimitedGaussian
 from undertow.correlation.gaussian.search import worst_of_blocks
 from undertow.correlation.gaussian.shift import ShiftFactor
@@ -25,7 +28,7 @@ from undertow.correlation.gaussian.structure import dense_structured_factor
 if TYPE_CHECKING:
     from undertow.correlation.fitting.gaussian import GaussianFit
 
-__all__ = ["Gaussian", "block_limits", "different_rows"]
+__all__ = ["Gaussian"]
 
 Array = NDArray[np.float64]
 
@@ -272,38 +275,3 @@ class Gaussian(GaussianModel):
         count = check_count(count, "count")
         noise = rng.standard_normal((count, self.size))
         return np.asarray(self._mean + noise @ self._root.T)
-
-
-def block_limits(covariances: Sequence[Array], *, inverted: bool = False) -> Limits:
-    """Return the limits of a collection of independent blocks, rounded up.
-
-    Parameters
-    ----------
-    covariances : sequence of ndarray
-        One for each block.
-    inverted : bool
-        Whether they were computed from precision matrices, whose inversion they owe.
-    """
-    group, correlation, ratio = 1, 0.0, 1.0
-    for covariance in covariances:
-        sds, scaled, spectrum = standardised(covariance)
-        group = max(group, len(sds))
-        if len(sds) == 1:
-            continue
-        apart = float(np.abs(scaled - np.diag(np.diag(scaled))).max())
-        spread = float(sds.max() / sds.min())
-        # Two roots and a division: four roundings.
-        slack = 2.0**-50 + (inversion_error(spectrum) if inverted else 0.0)
-        correlation = max(
-            correlation, apart + slack if inverted else apart * (1 + slack)
-        )
-        ratio = max(ratio, spread * (1 + slack) if inverted or spread > 1 else 1.0)
-    return Limits(group, min(correlation, 1.0), ratio)
-
-
-def different_rows(rows: Array) -> list[int]:
-    """Return where the different rows of a table of weights first occur."""
-    if np.all(rows == rows[0]):
-        return [0]
-    _, firsts = np.unique(rows, axis=0, return_index=True)
-    return [int(first) for first in np.sort(firsts)]

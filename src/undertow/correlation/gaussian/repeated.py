@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count
 from undertow.correlation.gaussian.covariance import check_covariance, check_mean
-from undertow.correlation.gaussian.law import Block, GaussianModel, Limits
-from undertow.correlation.gaussian.model import block_limits, different_rows
+from undertow.correlation.gaussian.law import (
+    Block,
+    GaussianModel,
+    Limits,
+    block_limits,
+    different_rows,
+)
 from undertow.correlation.gaussian.search import worst_of_blocks
 from undertow.correlation.gaussian.shift import ShiftFactor
 from undertow.correlation.gaussian.structure import dense_structured_factor

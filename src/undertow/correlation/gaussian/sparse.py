@@ -15,9 +15,9 @@ from undertow.correlation.gaussian.law import (
     Block,
     GaussianModel,
     Limits,
+    block_limits,
     known_values,
 )
-from undertow.correlation.gaussian.model import block_limits
 from undertow.correlation.gaussian.shift import ShiftFactor
 from undertow.correlation.gaussian.signed import precision_factor
 from undertow.errors import ModelError, NotApplicable

@@ -1,5 +1,6 @@
 """Markov chains and trees: what a release leaks about records that follow one."""
 
+from undertow.correlation.general import GeneralMethod
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.closed import (
     OmegaMethod,
@@ -9,6 +10,7 @@ from undertow.correlation.markov.closed import (
     projective_leakage,
     ratio_diameter,
 )
+from undertow.correlation.markov.count import CountMethod
 from undertow.correlation.markov.family import MarkovFamily
 from undertow.correlation.markov.higher_order import BlockMethod, HigherOrderChain
 from undertow.correlation.markov.mixing import (
@@ -16,6 +18,7 @@ from undertow.correlation.markov.mixing import (
     stationary_law,
     window_leakage,
 )
+from undertow.correlation.markov.pairwise import BoxMethod, PairwiseMethod
 from undertow.correlation.markov.published import (
     GammaMethod,
     ZhaoMethod,
@@ -40,6 +43,24 @@ from undertow.correlation.markov.steps import (
 )
 from undertow.correlation.markov.tree import TreeModel
 from undertow.correlation.markov.tree_leakage import TreeMethod, tree_leakages
+from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.method import state_methods
+
+state_methods(
+    MarkovChain,
+    TwoStateMethod(),
+    CountMethod(),
+    PairwiseMethod(),
+    BoxMethod(),
+    ProjectiveMethod(),
+    StepMethod(),
+    WindowMethod(),
+    RatioMethod(),
+    OmegaMethod(),
+    GammaMethod(),
+    ZhaoMethod(),
+    GeneralMethod(),
+)
 
 __all__ = [
     "BlockMethod",

@@ -24,12 +24,12 @@ from undertow.correlation.markov.sampling import (
     sample_path,
     sample_path_given,
 )
+from undertow.correlation.method import Method, stated_methods
 from undertow.correlation.model import Assumptions, Known, Model
 from undertow.errors import ModelError
 
 if TYPE_CHECKING:
     from undertow.correlation.fitting.markov import MarkovFit
-    from undertow.correlation.method import Method
 
 __all__ = ["MarkovChain"]
 
@@ -295,29 +295,7 @@ class MarkovChain(Model):
 
     def methods(self) -> tuple[Method, ...]:
         """Return every method for chains, the strongest first."""
-        from undertow.correlation.general import GeneralMethod
-        from undertow.correlation.markov.closed import OmegaMethod, ProjectiveMethod
-        from undertow.correlation.markov.count import CountMethod
-        from undertow.correlation.markov.pairwise import BoxMethod, PairwiseMethod
-        from undertow.correlation.markov.published import GammaMethod, ZhaoMethod
-        from undertow.correlation.markov.ratio_exact import RatioMethod
-        from undertow.correlation.markov.steps import StepMethod, WindowMethod
-        from undertow.correlation.markov.two_state import TwoStateMethod
-
-        return (
-            TwoStateMethod(),
-            CountMethod(),
-            PairwiseMethod(),
-            BoxMethod(),
-            ProjectiveMethod(),
-            StepMethod(),
-            WindowMethod(),
-            RatioMethod(),
-            OmegaMethod(),
-            GammaMethod(),
-            ZhaoMethod(),
-            GeneralMethod(),
-        )
+        return stated_methods(self)
 
     def sample(self, count: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `count` sequences of state indices; one row each."""

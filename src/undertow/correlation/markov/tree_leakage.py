@@ -42,8 +42,8 @@ def tree_leakages(tree: TreeModel, epsilon: float) -> Array:
         d_{u \to v} = d\Big(\varepsilon + \sum_{w \sim u,\, w \ne v} d_{w \to u},\;
         \Delta_{uv}\Big)
 
-    with :func:`~undertow.correlation.markov.closed.influence` as d. Each direction of
-    each edge is visited once: cost n.
+    with :func:`~undertow.correlation.markov.closed.influence` as d. Each direction
+    of each edge is visited once: cost n.
 
     Returns
     -------

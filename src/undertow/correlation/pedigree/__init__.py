@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from undertow.correlation.general import GeneralMethod
+from undertow.correlation.method import state_methods
 from undertow.correlation.pedigree.attacker import pedigree_adversary_leakage
 from undertow.correlation.pedigree.elimination import QueryLaw, query_law
 from undertow.correlation.pedigree.genomic import (
@@ -19,6 +21,8 @@ from undertow.correlation.pedigree.mendel import (
     hardy_weinberg_law,
 )
 from undertow.correlation.pedigree.pedigree import Pedigree
+
+state_methods(Pedigree, PedigreeMethod(), GeneralMethod())
 
 __all__ = [
     "MENDEL",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count, check_probability
-from undertow.correlation.general import GeneralMethod
+from undertow.correlation.method import Method, stated_methods
 from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.pedigree._draw import draw_rows
 from undertow.correlation.pedigree.kinship import (
@@ -30,9 +30,6 @@ from undertow.correlation.pedigree.mendel import (
 )
 from undertow.correlation.pedigree.records import nuclear_parents, read_records
 from undertow.errors import ModelError
-
-if TYPE_CHECKING:
-    from undertow.correlation.method import Method
 
 __all__ = ["Pedigree"]
 
@@ -270,9 +267,7 @@ class Pedigree(Model):
 
     def methods(self) -> tuple[Method, ...]:
         """Return elimination, exact for counts and dosage, then the general bound."""
-        from undertow.correlation.pedigree.leakage import PedigreeMethod
-
-        return PedigreeMethod(), GeneralMethod()
+        return stated_methods(self)
 
     def assumptions(self) -> Assumptions:
         """Return what was checked of the pedigree and what must be trusted."""
