@@ -36,7 +36,7 @@ from undertow.privacy.loss import Loss, Pure
 from undertow.spaces.base import Granularity
 from undertow.spaces.change import Column
 from undertow.spaces.domain import Stream
-from undertow.spaces.granularity import Event, User, WEvent
+from undertow.spaces.unit import Event, User, WEvent
 from undertow.spaces.view import At
 
 RELEASES, SEED, PEER_LIMIT_S, REPEATS = 100_000, 20260, 10.0, 15

@@ -14,7 +14,7 @@ from pathlib import Path
 import undertow as ut
 from undertow.composition import release_to_document
 from undertow.ledger import BudgetLedger
-from undertow.ledger.chain import Writer
+from undertow.ledger._database import Writer
 from undertow.ledger.record import loss_to_document
 
 ROUNDS, ROUND = 7, 150

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.correlation.markov.box import box_leakage
-from undertow.correlation.markov.pairwise import pairwise_leakage
+from undertow.correlation.markov.pairwise import box_leakage, pairwise_leakage
 from undertow.correlation.markov.two_state import two_state_budget, two_state_leakage
 
 EPSILON, TARGET, SEED, NAIVE_RECORDS = 1.0, 1.0, 20260, 7

@@ -17,14 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from undertow.risk.calibrate import CalibrationTable, calibrate
+from undertow.risk.calibration import CalibrationTable, calibrate
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families import family
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 SIZE, SEED, REPEATS, LIMIT = 5000, 20261, 3, 10.0
 TARGETS, SINGLE_CALLS, RECORDS = 1000, 20, 1000

@@ -18,10 +18,9 @@ import numpy as np
 from scipy import integrate
 
 from undertow.mechanisms import LaplaceMechanism
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import ScalarChannel, advantage_curve
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 ANSWERS = np.arange(101.0)
 EPSILONS = np.geomspace(0.1, 20, 100)

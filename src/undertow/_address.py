@@ -8,16 +8,6 @@ import unicodedata
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote
 
-__all__ = [
-    "Address",
-    "is_address",
-    "masked",
-    "may_hold_secret",
-    "read_address",
-    "refused_name",
-    "shown_address",
-]
-
 # A file has a name behind these, and neither user nor password.
 _FILES = ("duckdb", "sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgres", "postgresql", "postgresql+psycopg")

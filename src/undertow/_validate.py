@@ -6,16 +6,6 @@ import math
 import operator
 from typing import SupportsIndex
 
-__all__ = [
-    "check_choice",
-    "check_count",
-    "check_finite",
-    "check_index",
-    "check_non_negative",
-    "check_positive",
-    "check_probability",
-]
-
 
 def check_count(value: SupportsIndex, name: str, *, minimum: int = 1) -> int:
     """Return `value` as an int that is at least `minimum`."""

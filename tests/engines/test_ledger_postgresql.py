@@ -12,8 +12,8 @@ import pytest
 import undertow as ut
 from undertow.errors import BudgetExceeded, LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
-from undertow.ledger.connection import place_of
-from undertow.ledger.upgrade import upgrade_schema
+from undertow.ledger._database import upgrade_schema
+from undertow.ledger._place import place_of
 
 FIXTURE = Path(__file__).parent.parent / "unit" / "ledger" / "schema_1.sql"
 NUMBERS = count()

@@ -184,7 +184,7 @@ def test_a_read_only_ledger_is_one_sentence(tmp_path, runs):
 
 
 def test_a_ledger_busy_too_long_is_one_sentence(path, monkeypatch):
-    from undertow.ledger import connection
+    from undertow.ledger import _place as connection
 
     monkeypatch.setattr(connection, "_PATIENCE_S", 0.05)
     with (

@@ -183,7 +183,7 @@ def test_an_output_stored_by_a_killed_run_is_in_the_file_before_it_is_shown(
 
 UNSETTLED = """
 import os
-from undertow.ledger.connection import Place
+from undertow.ledger._place import Place
 real = Place.settle
 def settle(self):
     with self.reading() as link:

@@ -18,7 +18,8 @@ import pytest
 from support.postgres import postgres_server
 from support.release_documents import visits_mapping, write_visits
 from undertow.errors import EngineError, PlanError
-from undertow.ledger import BudgetLedger, chain, verify_ledger
+from undertow.ledger import BudgetLedger, verify_ledger
+from undertow.ledger import _database as chain
 from undertow.privacy import Pure
 from undertow.release import from_table, load
 from undertow.release import run as run_module

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from undertow._address import Address, masked, read_address, shown_address
 from undertow.errors import LedgerError, PlanError
-from undertow.ledger.connection import Place, place_of
+from undertow.ledger._place import Place, place_of
 from undertow.release import open_source
 from undertow.release.document import ReleaseDocument, release_from_mapping
 

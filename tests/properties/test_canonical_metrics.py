@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from undertow.spaces.canonical import canonical_matrix, check_domain, is_canonical
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,

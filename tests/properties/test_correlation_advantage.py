@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from undertow.correlation.attack.search import calibrate_advantage, strongest_attack
+from undertow.correlation.attack import calibrate_advantage, strongest_attack
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.kernel import local_kernel
+from undertow.correlation.finite.joint import JointTable, local_kernel
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.errors import NotApplicable

@@ -8,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undertow.correlation.accountant import CorrelatedAccountant
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.blocks import Blocks, Independent, block_leakage
-from undertow.correlation.calibrate import calibrate
+from undertow.correlation.calibrate import calibrate, calibrate_over
 from undertow.correlation.floor import accuracy_floor, packing_floor
+from undertow.correlation.group import (
+    Blocks,
+    Independent,
+    block_leakage,
+    tightness_leakage,
+)
 from undertow.correlation.leak import leakage
-from undertow.correlation.odds import posterior_probability_interval
 from undertow.correlation.query import LinearQuery
-from undertow.correlation.robust import calibrate_over
-from undertow.correlation.tightness import tightness_leakage
+from undertow.correlation.result import Adversary, posterior_probability_interval
 
 sizes = st.lists(st.integers(1, 6), min_size=1, max_size=6)
 levels = st.floats(1e-6, 1e4)

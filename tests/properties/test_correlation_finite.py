@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.kernel import local_kernel
+from undertow.correlation.finite.exact import exact_leakage, pair_leakage
+from undertow.correlation.finite.joint import JointTable, local_kernel
 from undertow.correlation.finite.laplace import laplace_leakage
-from undertow.correlation.finite.pair import pair_leakage
 from undertow.correlation.finite.program import worst_case_leakage
-from undertow.correlation.finite.tensor import exact_leakage
 from undertow.correlation.query import CountQuery
 from undertow.mechanisms import RandomizedResponse
 

@@ -23,7 +23,7 @@ from undertow.correlation.gaussian import (
     precision_factor,
     worst_factor,
 )
-from undertow.correlation.gaussian.sweep import Saturation
+from undertow.correlation.gaussian.shift import Saturation
 from undertow.errors import NotApplicable
 
 seeds = st.integers(0, 2**32 - 1)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from support.markov_oracle import chain_law, largest_leakage, random_rows, tree_law
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.program import worst_case_leakage
-from undertow.correlation.general import general_leakage
+from undertow.correlation.group import general_leakage
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import (
+from undertow.correlation.markov.projective import (
     OmegaMethod,
     ProjectiveMethod,
     finite_leakage,
@@ -20,15 +20,18 @@ from undertow.correlation.markov.closed import (
     projective_leakage,
     ratio_diameter,
 )
-from undertow.correlation.markov.published import GammaMethod, ZhaoMethod
-from undertow.correlation.markov.ratio_exact import RatioMethod, largest_log_ratio
+from undertow.correlation.markov.published import (
+    GammaMethod,
+    RatioMethod,
+    ZhaoMethod,
+    largest_log_ratio,
+)
 from undertow.correlation.markov.steps import (
     StepMethod,
     WindowMethod,
     step_diameters,
 )
-from undertow.correlation.markov.tree import TreeModel
-from undertow.correlation.markov.tree_leakage import TreeMethod, tree_leakages
+from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
 from undertow.correlation.query import AnyQuery
 
 ANY = AnyQuery()

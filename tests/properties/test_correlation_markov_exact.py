@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from undertow.correlation.markov.box import box_leakage
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import closed_value
 from undertow.correlation.markov.count import count_leakage
-from undertow.correlation.markov.pairwise import pairwise_leakage
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.pairwise import box_leakage, pairwise_leakage
+from undertow.correlation.markov.projective import closed_value, projective_diameter
 from undertow.correlation.markov.two_state import (
     two_state_budget,
     two_state_leakage,

@@ -26,7 +26,18 @@ from undertow.spaces import influence
 from undertow.spaces.base import Granularity
 from undertow.spaces.change import Column
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.influence import _family as pairs_influence
+from undertow.spaces.influence import _stream as stream_choice
+from undertow.spaces.influence import _stream as stream_window
+from undertow.spaces.influence import _table as table_influence
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    LpNorm,
+    SymmetricDifference,
+    Values,
+    ZeroMetric,
+)
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -41,16 +52,6 @@ from undertow.spaces.granularity import (
     Unbounded,
     User,
     WEvent,
-)
-from undertow.spaces.influence import pairs as pairs_influence
-from undertow.spaces.influence import stream_choice, stream_window
-from undertow.spaces.influence import table as table_influence
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    LpNorm,
-    SymmetricDifference,
-    Values,
-    ZeroMetric,
 )
 from undertow.spaces.view import (
     At,

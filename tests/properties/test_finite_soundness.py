@@ -26,8 +26,8 @@ from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.domain import FiniteDomain, Table
-from undertow.spaces.granularity import Bounded, Relation, Unbounded
 from undertow.spaces.metric import AbsoluteDifference, FunctionMetric
+from undertow.spaces.unit import Bounded, Relation, Unbounded
 from undertow.spaces.view import Select
 
 SLACK = 1e-9  # float rounding of the tables

@@ -16,7 +16,7 @@ from support.examples import given_examples
 from undertow.composition import Claim, Ledger
 from undertow.errors import BudgetExceeded
 from undertow.ledger import BudgetLedger, verify_ledger
-from undertow.ledger.tally import Tally
+from undertow.ledger._book import Tally
 
 TIMES = 4
 STREAM = ut.Stream(50, TIMES)

@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
 )
-from undertow.mechanisms.exponential import ExponentialMechanism
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
-from undertow.mechanisms.noisy_max import NoisyMax
 from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 from undertow.privacy.loss import Pure
 from undertow.spaces.metric import AbsoluteDifference
 

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.privacy._pld_fft import Plan, tilted_law
-from undertow.privacy._pld_grid import gather
+from undertow.privacy._pld_fourier import Plan, gather, tilted_law
 from undertow.privacy.pld import PrivacyLossDistribution, compose_distributions
 
 PLD = PrivacyLossDistribution

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Bounded
 from undertow.spaces.metric import check_pseudometric
 from undertow.spaces.quotient import (
     canonical_quotient,
@@ -16,6 +15,7 @@ from undertow.spaces.quotient import (
     quotient_metric,
     sub_universe_distance,
 )
+from undertow.spaces.unit import Bounded
 from undertow.spaces.view import Select
 
 

@@ -18,10 +18,8 @@ from undertow.risk.attacks import (
 )
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.risk.calibrate import calibrate
+from undertow.risk.calibration import calibrate
 from undertow.risk.channel import Channel
-from undertow.risk.exact import advantage
+from undertow.risk.exact import advantage, worst_prior
 from undertow.risk.families import FAMILIES, gaussian, grr, laplace
-from undertow.risk.families.unary import UnaryFamily
-from undertow.risk.prior import Prior
+from undertow.risk.families.local import UnaryFamily
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
-from undertow.risk.worst_prior import worst_prior
+from undertow.risk.threat import Prior, Threat
 
 names = st.sampled_from(["grr", "sue", "oue", "ss", "blh", "olh", "she", "the"])
 targets = st.floats(1e-8, 1.2)

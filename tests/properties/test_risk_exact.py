@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from undertow.risk.channel import Channel
-from undertow.risk.decision import Decision, attack_risk
-from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
-from undertow.risk.rero import advantage_range
+from undertow.risk.exact import advantage, advantage_range, success_rate
+from undertow.risk.finite import Decision, OptimalAttack, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 FEW = settings(max_examples=40)
 TIGHT = 1e-9

@@ -32,9 +32,8 @@ from undertow.risk.bounds import (
     uniform_tradeoff_bound,
     variation_bound,
 )
-from undertow.risk.prior import Prior
 from undertow.risk.selector import best_bound
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 SLACK = 1e-9
 seeds = st.integers(0, 2**32 - 1)

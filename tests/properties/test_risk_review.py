@@ -24,14 +24,11 @@ from undertow.risk.bounds import (
     zero_out_bound,
 )
 from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.decision import ABSTAIN, Decision, attack_risk
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
+from undertow.risk.finite import ABSTAIN, Decision, OptimalAttack, attack_risk
 from undertow.risk.selector import best_bound
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 # Masses, down to what a sum with 1 loses, as powers of ten below a mantissa.
 WEIGHTS = st.tuples(

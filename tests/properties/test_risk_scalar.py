@@ -17,11 +17,9 @@ from undertow.mechanisms import (
 )
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import ScalarChannel
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 BINS = 400
 

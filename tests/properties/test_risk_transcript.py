@@ -6,15 +6,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.risk.channel import Channel
-from undertow.risk.estimate import ChannelSampler, estimate_attack
+from undertow.risk.channel import Channel, ChannelSampler
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
 from undertow.risk.intervals import clopper_pearson, empirical_bernstein
-from undertow.risk.knowledge import Knowledge
 from undertow.risk.likelihood import PosteriorGain
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 from undertow.risk.transcript import chain_channel, joint_channel, repeat_channel
 
 SLACK = 1e-9

@@ -20,7 +20,7 @@ from tests.support.range_oracle import RangeDistance
 
 from undertow.composition.engine import compose_columns
 from undertow.composition.finite import specialise
-from undertow.composition.finite_claims import exact_distance
+from undertow.composition.finite_claim import exact_distance
 from undertow.composition.plan import Plan
 from undertow.composition.release import Release
 from undertow.errors import MismatchError, VacuousGranularityError
@@ -29,7 +29,17 @@ from undertow.spaces import influence
 from undertow.spaces.base import Granularity
 from undertow.spaces.change import Column
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.influence._run import finite_family
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    DiscreteMetric,
+    Pullback,
+    Scaled,
+    SymmetricDifference,
+)
+from undertow.spaces.sensitivity import sensitivity
+from undertow.spaces.transfer import transfer_factor
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -46,16 +56,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.influence.finite import finite_family
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    DiscreteMetric,
-    Pullback,
-    Scaled,
-    SymmetricDifference,
-)
-from undertow.spaces.sensitivity import sensitivity
-from undertow.spaces.transfer import transfer_factor
 from undertow.spaces.view import (
     At,
     Cells,
@@ -78,7 +78,7 @@ from undertow.spaces.view import (
     VertexPairs,
     Window,
 )
-from undertow.spaces.view_range import range_of
+from undertow.spaces.view.range import range_of
 
 # ---------------------------------------------------------------- random cases
 

@@ -20,17 +20,17 @@ from undertow.composition.common import (
     minimum_privacy_approx,
 )
 from undertow.composition.finite import FiniteEngine, neighbour_pairs, specialise
-from undertow.composition.finite_claims import at_distance
+from undertow.composition.finite_claim import at_distance
 from undertow.composition.parallel import bounded_parallel, parallel_max, top_m_loss
 from undertow.composition.release import Release
 from undertow.composition.sequential import compose_zc
 from undertow.errors import IncompatiblePartitionError
 from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import Stream, Table
-from undertow.spaces.granularity import Bounded, Event, Unbounded, User
 from undertow.spaces.metric import Scaled
+from undertow.spaces.quotient import Dependency
+from undertow.spaces.unit import Bounded, Event, Unbounded, User
 from undertow.spaces.view import Identity, Select
 
 BUILT = Dependency(None, "construction", statement="each count receives its block only")

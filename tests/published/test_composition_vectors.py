@@ -24,7 +24,7 @@ from undertow.composition.finite import (
     specialise,
     specialise_metric,
 )
-from undertow.composition.finite_claims import at_distance
+from undertow.composition.finite_claim import at_distance
 from undertow.composition.independence import (
     bayesian_leakage,
     conditional_law,
@@ -52,9 +52,10 @@ from undertow.errors import InfiniteLossError
 from undertow.privacy.divergence import exact_loss_matrix
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.base import View
-from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import AbsoluteDifference, Scaled
+from undertow.spaces.quotient import Dependency
+from undertow.spaces.unit import (
     Bounded,
     BoundedById,
     Edge,
@@ -64,7 +65,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.metric import AbsoluteDifference, Scaled
 from undertow.spaces.view import Degree, Identity, Ids, Select, Window
 
 FOUR = ("0.5", "1.0", "0.3", "0.8")

@@ -17,7 +17,9 @@ from undertow.privacy.gaussian import gdp_epsilon
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.change import Column
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.influence._table import record_row, replacement_row
+from undertow.spaces.metric import AbsoluteDifference, Euclidean
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -30,8 +32,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.influence.table import record_row, replacement_row
-from undertow.spaces.metric import AbsoluteDifference, Euclidean
 from undertow.spaces.view import (
     At,
     Chain,

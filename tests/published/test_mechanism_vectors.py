@@ -12,8 +12,7 @@ from undertow.mechanisms.accuracy import (
     laplace_accuracy,
     laplace_confidence,
 )
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.privacy.gaussian import gaussian_sigma
 from undertow.privacy.loss import GDP, Pure

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from undertow.numeric.exact import ext_l2, ext_scale, ext_sum
 from undertow.privacy.conversion import gdp_to_approx, pure_to_gdp, zcdp_to_approx
 from undertow.privacy.divergence import (
     exact_loss_matrix,
     renyi_divergence,
     tightest_epsilon,
 )
-from undertow.privacy.extended import ext_l2, ext_scale, ext_sum
 from undertow.privacy.gaussian import gaussian_sigma, gdp_delta, gdp_epsilon, gdp_mu
 from undertow.privacy.group import (
     bracket,

@@ -11,10 +11,17 @@ import pytest
 
 from undertow.errors import VacuousGranularityError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.canonical import canonical_matrix, check_domain, intrinsic_gap
-from undertow.spaces.cover import interval_cover, vertex_cover, w_event_distance
+from undertow.spaces.canonical import (
+    canonical_matrix,
+    check_domain,
+    interval_cover,
+    intrinsic_gap,
+    vertex_cover,
+    w_event_distance,
+)
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.transfer import implies, transfer, transfer_factor, transfer_matrix
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     Edge,
@@ -29,7 +36,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.transfer import implies, transfer, transfer_factor, transfer_matrix
 
 inf = math.inf
 ABC = Table(("a", "b", "c"), values_per_cell=1)

@@ -19,24 +19,7 @@ from scipy.special import expit
 from undertow.errors import FalsifiedClaimError, UnboundedSensitivityError
 from undertow.privacy.loss import Pure
 from undertow.spaces.canonical import canonical_matrix, neighbour_pairs
-from undertow.spaces.clique import (
-    clique_edge_loss,
-    clique_loss,
-    clique_metric,
-    common_neighbourhood,
-    count_cliques,
-    unique_maximal_clique,
-)
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    Edge,
-    Edit,
-    FreeLunch,
-    Relation,
-    Unbounded,
-    User,
-)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     Euclidean,
@@ -55,6 +38,15 @@ from undertow.spaces.quotient import (
     sub_universe_distance,
 )
 from undertow.spaces.sensitivity import falsify, preprocess, sensitivity
+from undertow.spaces.unit import (
+    Bounded,
+    Edge,
+    Edit,
+    FreeLunch,
+    Relation,
+    Unbounded,
+    User,
+)
 from undertow.spaces.view import (
     Degree,
     Identity,
@@ -63,6 +55,14 @@ from undertow.spaces.view import (
     Nearest,
     Select,
     Truncate,
+)
+from undertow.spaces.view.graph import (
+    clique_edge_loss,
+    clique_loss,
+    clique_metric,
+    common_neighbourhood,
+    count_cliques,
+    unique_maximal_clique,
 )
 
 MULTISETS = Table(("a", "b", "c"), values_per_cell=1, max_size=4)

@@ -26,7 +26,7 @@ from undertow.mechanisms.local import (
     frequency_variance,
     hash_bucket,
 )
-from undertow.mechanisms.local.packed import count_bits, unpack
+from undertow.mechanisms.local._bitset import count_bits, unpack
 
 pytestmark = pytest.mark.statistical
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from support.markov_oracle import chain_law, tree_law
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.higher_order import HigherOrderChain
+from undertow.correlation.markov.steps import HigherOrderChain
 from undertow.correlation.markov.tree import TreeModel
 
 DRAWS = 60_000

@@ -14,17 +14,15 @@ from scipy import stats
 
 from support.precision import precision_test
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
 )
-from undertow.mechanisms.exponential import ExponentialMechanism
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.mechanisms.noisy_max import NoisyMax
 from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 
 pytestmark = pytest.mark.statistical
 

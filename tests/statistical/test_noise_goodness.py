@@ -14,8 +14,7 @@ from scipy import stats
 
 from undertow.mechanisms.noise.bits import uniform_below
 from undertow.mechanisms.noise.lattice import LatticeGaussian, LatticeLaplace
-from undertow.mechanisms.noise.opendp_backend import OpenDPSource
-from undertow.mechanisms.noise.secure import SecureSource
+from undertow.mechanisms.noise.secure import OpenDPSource, SecureSource
 from undertow.mechanisms.noise.simulated import SimulatedSource
 
 pytestmark = pytest.mark.statistical

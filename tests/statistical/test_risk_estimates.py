@@ -13,16 +13,14 @@ from undertow.mechanisms.local import (
     OptimizedUnary,
     SubsetSelection,
 )
-from undertow.risk.channel import Channel
-from undertow.risk.decision import Decision, attack_risk
-from undertow.risk.estimate import ChannelSampler, ProtocolSampler, estimate_attack
+from undertow.risk.channel import Channel, ChannelSampler, ProtocolSampler
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
+from undertow.risk.finite import Decision, attack_risk
 from undertow.risk.intervals import clopper_pearson
-from undertow.risk.knowledge import Knowledge
 from undertow.risk.likelihood import estimate_advantage
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 pytestmark = pytest.mark.statistical
 

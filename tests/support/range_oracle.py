@@ -10,7 +10,13 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import (
+    AbsoluteDifference,
+    DiscreteMetric,
+    Scaled,
+    SymmetricDifference,
+)
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -25,12 +31,6 @@ from undertow.spaces.granularity import (
     Unbounded,
     User,
     WEvent,
-)
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    DiscreteMetric,
-    Scaled,
-    SymmetricDifference,
 )
 
 

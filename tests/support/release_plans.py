@@ -9,7 +9,8 @@ import numpy as np
 
 from undertow.release.document import release_from_mapping
 from undertow.release.job import Aggregates, Job
-from undertow.release.plan import ReleasePlan, plan_release
+from undertow.release.plan import plan_release
+from undertow.release.release_plan import ReleasePlan
 
 HOURS = {"by": ["hour"], "keys": {"hour": "0..3"}}
 COUNT = {"name": "count", "select": "count", **HOURS}

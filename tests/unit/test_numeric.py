@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow._numeric import (
+from undertow.errors import SearchError
+from undertow.numeric.rounding import (
     exp_up,
     expm1_down,
     expm1_up,
@@ -23,7 +24,6 @@ from undertow._numeric import (
     nudge_down,
     nudge_up,
 )
-from undertow.errors import SearchError
 
 rationals = st.fractions(min_value=0, max_value=600, max_denominator=10**6)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
+from undertow._text import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 
 # Releases need their extra.

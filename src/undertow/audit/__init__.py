@@ -5,27 +5,32 @@ privacy parameter that holds with a stated confidence. A claim is violated exact
 the certificate exceeds it; it is never confirmed.
 """
 
-from undertow.audit.baseline import Baseline, Tail, ldp_auditor, ldp_auditor_epsilon
-from undertow.audit.certify import (
+from undertow.audit._choice import pilot_size
+from undertow.audit._low_bits import lowest_bit, residue
+from undertow.audit._pair_outcome import pair_trials_needed
+from undertow.audit._population import (
     claim_p_value,
     epsilon_from_advantage,
     epsilon_from_success,
+    trials_needed,
+)
+from undertow.audit.baseline import Baseline, Tail, ldp_auditor, ldp_auditor_epsilon
+from undertow.audit.certify import (
     event_epsilon,
     event_mu,
     odds_epsilon,
     success_ceiling,
     success_epsilon,
     success_mu,
-    trials_needed,
 )
 from undertow.audit.claim import Adjacency, Claim, Parameter
 from undertow.audit.curve import Curve, recorded_curve, repeated_curve
-from undertow.audit.events import LabelEvent, Score, ScoreEvent, lowest_bit, residue
+from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.inversion import Inversion, estimate_level, family_success
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.learned import learned_scores
-from undertow.audit.local import audit_local, audit_until_refuted, pilot_size
-from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.local import audit_local, audit_until_refuted
+from undertow.audit.pair import audit_pair
 from undertow.audit.pair_sequential import audit_pair_until_refuted
 from undertow.audit.protocol_level import estimate_protocol_level
 from undertow.audit.recorded import RecordedSubject

@@ -9,7 +9,6 @@ from typing import SupportsIndex
 import numpy as np
 
 from undertow._validate import check_count
-from undertow.audit._chunks import Counts
 from undertow.audit._methods import (
     BOTH,
     FIRST,
@@ -21,6 +20,7 @@ from undertow.audit._methods import (
     Tally,
 )
 from undertow.audit.claim import Claim
+from undertow.audit.runner import Counts
 
 __all__ = ["candidates", "choose", "pilot_size", "total_trials"]
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from scipy.special import ndtri
 
-from undertow.audit._chunks import Counts, Trials
+from undertow.audit._chunks import Trials
 from undertow.audit._pair_trials import PairTrials
+from undertow.audit._population import epsilon_from_success
 from undertow.audit._trials import Source, UniformTrials, ValueTrials
 from undertow.audit.certify import (
-    epsilon_from_success,
     event_epsilon,
     event_mu,
     odds_epsilon,
@@ -21,6 +21,7 @@ from undertow.audit.certify import (
     success_mu,
 )
 from undertow.audit.claim import Claim
+from undertow.audit.runner import Counts
 from undertow.audit.sequential import (
     SequentialTest,
     ratio_mu_sequence,

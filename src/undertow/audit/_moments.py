@@ -13,8 +13,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import inflate, nudge_down, nudge_up
 from undertow.audit.runner import Counts
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 
 __all__ = ["Moments", "score_counts"]
 

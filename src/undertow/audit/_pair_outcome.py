@@ -18,7 +18,7 @@ from undertow.audit.runner import Counts
 from undertow.audit.subjects import Subject, is_seeded
 from undertow.errors import AuditError
 from undertow.privacy.result import Estimate, Witness, to_plain
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = [

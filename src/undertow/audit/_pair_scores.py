@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.audit._low_bits import negative_zeros
+from undertow.audit._low_bits import lowest_bit, negative_zeros
 from undertow.audit._pair_joint import apart, joint_scores
 from undertow.audit._pair_table import Fields, Numbers, OnRows, given_outputs
 from undertow.audit._pair_whole import MOST, Cell, differing, digit_scores, whole_scores
-from undertow.audit.events import Score, lowest_bit
+from undertow.audit.events import Score
 from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import Subject
 from undertow.errors import AuditError

@@ -10,9 +10,9 @@ from typing import SupportsIndex
 
 from scipy.special import bdtrc
 
-from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit.claim import Claim
+from undertow.numeric.rounding import nudge_up
 
 __all__ = [
     "claim_p_value",

@@ -23,7 +23,7 @@ from undertow.mechanisms.local import (
     UnaryEncoding,
     hash_bucket,
 )
-from undertow.mechanisms.local.packed import bits_at, count_bits, read_words
+from undertow.mechanisms.local._bitset import bits_at, count_bits, read_words
 
 __all__ = ["CELLS", "Reader", "ValueReader", "reader_of"]
 

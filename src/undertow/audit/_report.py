@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from undertow._numeric import greatest_int
 from undertow.audit._choice import total_trials
-from undertow.audit._chunks import Counts
 from undertow.audit._methods import Method, Tally
+from undertow.audit._population import trials_needed
 from undertow.audit._trials import Source
-from undertow.audit.certify import trials_needed
 from undertow.audit.inversion import Inversion
 from undertow.audit.protocol_level import estimate_protocol_level
 from undertow.audit.result import AuditResult, MethodResult
+from undertow.audit.runner import Counts
 from undertow.audit.sequential import SequentialTest
+from undertow.numeric.rounding import greatest_int
 from undertow.privacy.result import Estimate
 from undertow.risk.intervals import clopper_pearson
 

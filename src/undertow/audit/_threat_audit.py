@@ -10,18 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from undertow._numeric import greatest_int, nudge_down, nudge_up
-from undertow.audit._chunks import Campaign, Counts
+from undertow.audit._chunks import Campaign
 from undertow.audit._moments import Moments
 from undertow.audit._threat_trials import ThreatTrials
 from undertow.audit._trials import Source
 from undertow.audit.claim import Claim
 from undertow.audit.result import AuditResult, MethodResult
+from undertow.audit.runner import Counts
 from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
 from undertow.errors import AssumptionError, MismatchError
+from undertow.numeric.rounding import greatest_int, nudge_down, nudge_up
 from undertow.privacy.result import Bound, Estimate, Witness
-from undertow.risk._score import constant_baseline
 from undertow.risk.channel import Channel
+from undertow.risk.estimate import constant_baseline
 from undertow.risk.exact import advantage
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.threat import Threat

@@ -26,7 +26,7 @@ from undertow.mechanisms.local import (
     SummationHistogram,
     UnaryEncoding,
 )
-from undertow.risk._sets import HitSets
+from undertow.risk.success import HitSets
 from undertow.risk.threat import Threat
 
 __all__ = ["ThreatScorer", "ThreatTrials", "report_likelihood"]

@@ -12,7 +12,6 @@ import math
 from fractions import Fraction
 from typing import SupportsIndex
 
-from undertow._numeric import log_down, nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._population import (
     claim_p_value,
@@ -20,8 +19,9 @@ from undertow.audit._population import (
     epsilon_from_success,
     trials_needed,
 )
+from undertow.numeric.rounding import log_down, nudge_up
 from undertow.privacy.result import Bound
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
 from undertow.risk.intervals import clopper_pearson
 
 __all__ = [

@@ -14,13 +14,12 @@ from typing import Any, Literal, SupportsIndex
 
 from scipy.special import ndtri
 
-from undertow._numeric import exp_up, inflate, keep_exact
 from undertow._validate import check_choice, check_count
-from undertow.privacy.exact import Number
+from undertow.numeric.exact import Number
+from undertow.numeric.rounding import exp_up, inflate, keep_exact
 from undertow.privacy.loss import GDP, Approx, Pure
 from undertow.privacy.result import to_plain
-from undertow.privacy.tradeoff import ApproxTradeOff, GaussianTradeOff
-from undertow.privacy.tradeoff_attack import refutes
+from undertow.privacy.tradeoff import ApproxTradeOff, GaussianTradeOff, refutes
 
 __all__ = ["Adjacency", "Claim", "Parameter"]
 

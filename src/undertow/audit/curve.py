@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from undertow.audit._chunks import Counts
 from undertow.audit._methods import Method, Pairs, Reconstruct, Single
 from undertow.audit._reading import CELLS
 from undertow.audit.result import AuditResult
+from undertow.audit.runner import Counts
 from undertow.errors import UndertowError
 
 __all__ = ["Curve", "recorded_curve", "repeated_curve"]

@@ -28,7 +28,7 @@ from undertow.mechanisms.local import (
 )
 from undertow.privacy.result import to_plain
 from undertow.risk.intervals import clopper_pearson
-from undertow.risk.scalar.closed_forms import (
+from undertow.risk.scalar.uniform import (
     gaussian_placement_advantage,
     laplace_placement_advantage,
 )

@@ -13,7 +13,6 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import nudge_down
 from undertow._validate import check_count, check_probability
 from undertow.audit._freshness import probe
 from undertow.audit._pair_outcome import runs_needed
@@ -25,6 +24,7 @@ from undertow.correlation.empirical import BlackBox, Trial, verify_claim
 from undertow.correlation.model import Model
 from undertow.correlation.result import LeakageEstimate
 from undertow.errors import AuditError
+from undertow.numeric.rounding import nudge_down
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import Witness
 

@@ -13,22 +13,22 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._choice import candidates, choose, pilot_size, total_trials
-from undertow.audit._chunks import Campaign, Counts
+from undertow.audit._chunks import Campaign
 from undertow.audit._methods import Method
+from undertow.audit._population import trials_needed
 from undertow.audit._report import local_result
 from undertow.audit._threat_audit import audit_threat, check_threat, is_plain_threat
 from undertow.audit._trials import Source, UniformTrials
 from undertow.audit.baseline import ldp_auditor
-from undertow.audit.certify import trials_needed
 from undertow.audit.claim import Claim
 from undertow.audit.recorded import RecordedSubject, in_random_order
 from undertow.audit.result import AuditResult
-from undertow.audit.runner import Progress
+from undertow.audit.runner import Counts, Progress
 from undertow.audit.sequential import SequentialTest
 from undertow.errors import AuditError
+from undertow.numeric.rounding import nudge_up
 from undertow.risk.threat import Threat
 
 __all__ = ["audit_local", "audit_until_refuted", "pilot_size"]

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
-from undertow._numeric import nudge_up
 from undertow._validate import check_count, check_probability
 from undertow.audit._pair_choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit._pair_chunks import BATCH, EventTest, Pair
@@ -34,8 +33,9 @@ from undertow.audit.sequential import (
 )
 from undertow.audit.subjects import Subject, require_pace
 from undertow.errors import AuditError
+from undertow.numeric.rounding import nudge_up
 from undertow.privacy.result import Estimate
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
 
 __all__ = ["audit_pair_until_refuted", "certify_anytime"]
 

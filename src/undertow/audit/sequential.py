@@ -14,13 +14,13 @@ from typing import SupportsIndex
 
 from scipy.special import betaln
 
-from undertow._numeric import nudge_down, nudge_up
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.audit.certify import wrong_name
 from undertow.audit.claim import Claim
+from undertow.numeric.rounding import nudge_down, nudge_up
 from undertow.privacy.loss import GDP
 from undertow.privacy.result import Bound
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound, attack_mu_bound
+from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
 
 __all__ = [
     "SequentialTest",

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from undertow._numeric import greatest_float
 from undertow._validate import check_finite, check_probability
 from undertow.audit.claim import Claim
 from undertow.errors import AssumptionError
+from undertow.numeric.rounding import greatest_float
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.privacy.result import Bound
 from undertow.risk.bounds.baselines import Baselines
@@ -66,7 +66,7 @@ def advantage_epsilon(advantage: float, threat: Threat, *, delta: float = 0.0) -
 
     Examples
     --------
-    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Prior
     >>> from undertow.risk.threat import Threat
     >>> skewed = Prior(3, [0.5, 0.3, 0.2])
     >>> found = advantage_epsilon(0.2, Threat(skewed))
@@ -90,7 +90,7 @@ def advantage_mu(advantage: float, threat: Threat) -> Bound:
 
     Examples
     --------
-    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Prior
     >>> from undertow.risk.threat import Threat
     >>> round(advantage_mu(0.2, Threat(Prior(3, [0.5, 0.3, 0.2]))).value, 4)
     0.8591
@@ -103,7 +103,7 @@ def advantage_limit(claim: Claim, threat: Threat) -> Bound:
 
     Examples
     --------
-    >>> from undertow.risk.prior import Prior
+    >>> from undertow.risk.threat import Prior
     >>> from undertow.risk.threat import Threat
     >>> threat = Threat(Prior(3, [0.5, 0.3, 0.2]))
     >>> round(advantage_limit(Claim.pure(1), threat).value, 4)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from undertow.audit import AuditResult
 from undertow.audit.faults import Fault
-from undertow.report.audit_words import (
+from undertow.report.audit import (
     METHOD_HEADINGS,
     SYMBOLS,
     claim_words,

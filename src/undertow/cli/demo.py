@@ -188,7 +188,7 @@ def _record(
 
 
 def _story(record: dict[str, Any], folder: Path, report: Path) -> str:
-    from undertow.report.release_words import shown_up
+    from undertow.report._release_words import shown_up
 
     plain, safe = record["plain"], record["calibrated"]
     spent = shown_up(safe["costs"]["event"]["epsilon"])

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from undertow._address import refused_name
-from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
+from undertow._text import LARGEST_FILE, parse_toml, read_text_file
 from undertow.composition import Plan, plan_from_document
 from undertow.errors import PlanError
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from undertow.correlation import GaussianFit, MarkovFit
-from undertow.correlation.fitting import GoodnessOfFit
+from undertow.correlation.observation import GoodnessOfFit
 
 __all__ = ["print_gaussian_fit", "print_markov_fit"]
 

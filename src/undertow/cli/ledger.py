@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.cli.files import path_of
 from undertow.cli.ledger_inputs import (
     opened,

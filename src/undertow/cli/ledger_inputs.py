@@ -10,12 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from undertow._text_file import LARGEST_FILE, parse_toml
+from undertow._text import LARGEST_FILE, parse_toml
 from undertow.cli.json_values import read_json
 from undertow.composition.document import domain_from_document
 from undertow.errors import LedgerError
+from undertow.numeric.exact import Exact, exact
 from undertow.privacy import GDP, ZCDP, Approx, Pure
-from undertow.privacy.exact import Exact, exact
 from undertow.privacy.loss import Loss
 from undertow.spaces import Granularity, parse_granularity
 from undertow.spaces.base import Domain

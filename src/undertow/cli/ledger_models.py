@@ -10,14 +10,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from undertow._text_file import parse_toml
+from undertow._text import parse_toml
 from undertow.cli.ledger_inputs import read_toml
 from undertow.errors import LedgerError, PlanError
-from undertow.privacy.exact import exact, round_down
+from undertow.numeric.exact import exact, round_down
 from undertow.spaces import Granularity, parse_granularity
 from undertow.spaces.base import Domain
 from undertow.spaces.domain import Stream
-from undertow.spaces.granularity import Event, User
+from undertow.spaces.unit import Event, User
 
 if TYPE_CHECKING:
     from undertow.correlation import Model

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.composition import domain_to_document
-from undertow.privacy.exact import Exact, exact, round_down, sqrt_down
+from undertow.numeric.exact import Exact, exact, round_down, sqrt_down
 from undertow.privacy.loss import GDP, Loss
 from undertow.privacy.result import shown_loss
 

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from undertow._address import masked
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.errors import (
     AssumptionError,
     BudgetError,

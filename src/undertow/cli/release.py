@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from undertow._address import shown_address
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.cli.files import path_of
 from undertow.cli.output import (
     EXIT_BAD_INPUT,

@@ -42,7 +42,7 @@ from undertow.cli.risk_tables import (
 from undertow.errors import AssumptionError, ModelError
 from undertow.privacy.result import to_plain
 from undertow.risk import Channel, Threat
-from undertow.risk.calibrate import calibrate
+from undertow.risk.calibration import calibrate
 from undertow.risk.card import risk_card
 from undertow.risk.families import Family
 

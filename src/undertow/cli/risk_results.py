@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow._numeric import inflate, nudge_up
 from undertow.errors import NotApplicable
+from undertow.numeric.rounding import inflate, nudge_up
 from undertow.privacy.loss import Loss, Pure
 from undertow.privacy.result import to_plain
 from undertow.risk import (
@@ -23,7 +23,7 @@ from undertow.risk import (
     success_rate,
 )
 from undertow.risk.bounds import variation_matrix
-from undertow.risk.calibrate import RiskCalibration
+from undertow.risk.calibration import RiskCalibration
 from undertow.risk.families import Family
 from undertow.risk.families.base import closed_view, uniform_prior
 from undertow.risk.utility import Utility, utility_at

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from undertow.cli.risk_results import Found, Row, best_rows
 from undertow.privacy.result import Alternative
-from undertow.risk.calibrate import RiskCalibration
+from undertow.risk.calibration import RiskCalibration
 from undertow.risk.card import RiskCard, points
 from undertow.risk.threat import Threat
 

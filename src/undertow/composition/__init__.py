@@ -13,13 +13,9 @@ from undertow.composition.common import (
     minimum_privacy_approx,
 )
 from undertow.composition.document import (
-    plan_from_document,
-)
-from undertow.composition.document_schema import (
-    plan_schema,
-)
-from undertow.composition.document_writer import (
     domain_to_document,
+    plan_from_document,
+    plan_schema,
     plan_to_document,
     release_to_document,
 )
@@ -36,9 +32,7 @@ from undertow.composition.finite import (
     specialise,
     specialise_metric,
 )
-from undertow.composition.finite_claims import (
-    ApproxProfile,
-)
+from undertow.composition.finite_claim import ApproxProfile
 from undertow.composition.independence import (
     Disintegration,
     Leakage,
@@ -48,6 +42,7 @@ from undertow.composition.independence import (
 from undertow.composition.ledger import (
     Ledger,
     Receipt,
+    WindowLedger,
 )
 from undertow.composition.lint import (
     Finding,
@@ -65,10 +60,9 @@ from undertow.composition.parallel import (
 )
 from undertow.composition.plan import (
     Plan,
-)
-from undertow.composition.query import (
-    count_release,
-    degree_release,
+    Report,
+    infinite_loss_error,
+    reports_table,
 )
 from undertow.composition.reciprocal import (
     UnprotectedPart,
@@ -77,16 +71,11 @@ from undertow.composition.reciprocal import (
     check_reciprocal,
     reciprocal_lower_bound,
 )
-from undertow.composition.refusal import (
-    infinite_loss_error,
-)
 from undertow.composition.release import (
     Claim,
     Release,
-)
-from undertow.composition.report import (
-    Report,
-    reports_table,
+    count_release,
+    degree_release,
 )
 from undertow.composition.sequential import (
     ComposedApprox,
@@ -96,9 +85,6 @@ from undertow.composition.sequential import (
     compose_pure,
     compose_zc,
     sequential,
-)
-from undertow.composition.window_ledger import (
-    WindowLedger,
 )
 
 __all__ = [

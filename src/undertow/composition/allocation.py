@@ -1,10 +1,11 @@
-r"""Choosing budgets: the least total noise within one composed loss.
+"""Choosing budgets: the least total noise, or the most of one more, within a loss.
 
 The composed loss is the largest of many linear functions of the budgets, one per change
-class, so "within the total" is a polytope; the variance of the noise is convex in the
-budgets. The optimum is found by cutting planes: solve with the classes seen so far, ask
-the engine which class is overdrawn most, add it, repeat. What is returned is feasible
-by exact arithmetic, whatever the solver did.
+class, so "within the total" is a polytope. The most that one further release may lose
+is found by lowering it to what the most overdrawn class allows. The variance of the
+noise is convex in the budgets, and its optimum is found by cutting planes: solve with
+the classes seen so far, ask the engine which class is overdrawn most, add it, repeat.
+What is returned is feasible by exact arithmetic, whatever the solver did.
 """
 
 from __future__ import annotations
@@ -19,16 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_positive
-from undertow.composition.barrier import inverse_power_minimum
-from undertow.composition.headroom import loss_of
 from undertow.composition.plan import Plan
-from undertow.composition.release import Claim, Release
+from undertow.composition.release import Claim, Release, Setting
 from undertow.errors import InfiniteLossError, NotionMismatchError, PlanError
-from undertow.privacy.exact import Exact
+from undertow.numeric.exact import Exact
 from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
-from undertow.spaces.base import Granularity
-
-__all__ = ["Allocation", "allocate"]
+from undertow.spaces.base import Granularity, Metric, View
 
 Array = NDArray[np.float64]
 _MOST_ROUNDS = 400
@@ -321,7 +318,7 @@ def _allocation(
 
 
 def _scale(budget: Exact, total: Loss) -> float:
-    from undertow.privacy.exact import round_up, sqrt_up
+    from undertow.numeric.exact import round_up, sqrt_up
 
     if budget == math.inf:
         return 0.0
@@ -331,3 +328,162 @@ def _scale(budget: Exact, total: Loss) -> float:
         1 / Fraction(budget) if isinstance(total, GDP) else 1 / (2 * Fraction(budget))
     )
     return sqrt_up(square)
+
+
+# How much a further release may lose, on top of what was spent.
+
+
+class Probe:
+    """A further release of variable loss, tried on top of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was spent already.
+    target : Granularity
+        Where the budget holds.
+    budget : Pure, ZCDP or GDP
+        The most that may be lost there.
+    view, unit, setting : View, Metric, {"view", "common"}
+        Those of the further release.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        target: Granularity,
+        budget: Loss,
+        *,
+        view: View,
+        unit: Metric,
+        setting: Setting,
+    ) -> None:
+        self.plan, self.target, self.budget = plan, target, budget
+        self.view, self.unit, self.setting = view, unit, setting
+
+    def room(self) -> Exact:
+        """Return the largest parameter that fits, in the additive parameter.
+
+        Notes
+        -----
+        Exact, by Dinkelbach's method: each round takes the class that is overdrawn most
+        and lowers the parameter to what that class allows; finitely many classes,
+        finitely many rounds. Where the engine's result is not tight, what is returned
+        fits, but a little more might.
+        """
+        cap = self.budget.exact_parameters()[0]
+        if cap == math.inf:
+            return math.inf
+        room = self.alone(cap)
+        while 0 < room < math.inf:
+            total, share = self.spent(room)
+            if total <= cap:
+                break
+            if share == 0:  # only where the engine gives a bound that no class attains
+                return Fraction(0)
+            room = max(Fraction(0), (cap - (total - share)) * room / share)
+        return room
+
+    def alone(self, cap: Exact) -> Exact:
+        """Return the largest parameter if nothing else had been spent."""
+        result = Plan(self.plan.domain, [self._release(Fraction(1))]).evaluate(
+            self.target, notion=self.budget.notion
+        )
+        reach = result.loss.exact_parameters()[0]
+        if reach == math.inf:
+            raise InfiniteLossError(
+                f"a release on {self.view.name} must have a finite loss at "
+                f"{self.target.name} level, got inf whatever its loss: "
+                f"{result.row.change.summary}.",
+                witness=result.row.change,
+            )
+        return math.inf if reach == 0 else Fraction(cap) / Fraction(reach)
+
+    def spent(self, parameter: Exact) -> tuple[Exact, Exact]:
+        """Return the largest total, and the probe's share of it."""
+        trial = self.plan.followed_by(self._release(parameter))
+        result = trial.evaluate(self.target, notion=self.budget.notion)
+        share = result.contribution(len(trial) - 1)[0]
+        return result.loss.exact_parameters()[0], share
+
+    def _release(self, parameter: Exact) -> Release:
+        loss = loss_of(self.budget, parameter)
+        return Release(
+            "probe", loss, unit=self.unit, view=self.view, setting=self.setting
+        )
+
+
+def loss_of(budget: Loss, parameter: Exact) -> Loss:
+    """Return the loss of the budget's notion with this additive parameter."""
+    if isinstance(budget, GDP):
+        return GDP.from_square(parameter)
+    return ZCDP(parameter) if isinstance(budget, ZCDP) else Pure(parameter)
+
+
+# A small convex solver: the least weighted sum of inverse powers in a polytope.
+#
+# .. math:: \min_x \sum_i c_i x_i^{-q} \quad\text{subject to}\quad A x \le 1,\; x > 0
+#
+# by a logarithmic barrier and Newton steps. At a centre of weight :math:`t` the
+# objective is within :math:`m/t` of the optimum, with :math:`m` the number of rows.
+
+_RELATIVE_GAP = 1e-11
+_NEWTON_STEPS = 60
+_FACTOR = 12.0
+
+
+def inverse_power_minimum(
+    rows: Array, costs: Array, *, order: int
+) -> tuple[Array, float]:
+    """Return a feasible point next to the optimum, and a lower bound on the objective.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, n)
+        Non-negative; every column has a positive entry, so that the optimum exists.
+    costs : ndarray of shape (n,)
+        Positive.
+    order : int
+        The power q, 1 or 2.
+
+    Notes
+    -----
+    Each Newton step solves an n by n system; some fifteen centres are visited.
+    """
+    point = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
+    value = _barrier_objective(point, costs, order)
+    weight = len(rows) / value
+    while True:
+        point = _centre(point, rows, costs, order=order, weight=weight)
+        value, gap = _barrier_objective(point, costs, order), len(rows) / weight
+        if gap <= _RELATIVE_GAP * value:
+            return point, value - gap
+        weight *= _FACTOR
+
+
+def _barrier_objective(point: Array, costs: Array, order: int) -> float:
+    return float((costs * point**-order).sum())
+
+
+def _centre(
+    point: Array, rows: Array, costs: Array, *, order: int, weight: float
+) -> Array:
+    """Minimise the barrier function by damped Newton steps."""
+    for _ in range(_NEWTON_STEPS):
+        slack = 1 - rows @ point
+        steep = weight * order * costs * point ** (-order - 1)
+        gradient = rows.T @ (1 / slack) - steep
+        hessian = rows.T @ (rows / slack[:, None] ** 2)
+        hessian[np.diag_indices_from(hessian)] += steep * (order + 1) / point
+        step = -np.linalg.solve(hessian, gradient)
+        decrement = float(-gradient @ step)
+        if decrement < 1e-12:
+            break
+        # Self-concordant damping keeps the point strictly inside.
+        length = 1.0 if decrement < 0.05 else 1 / (1 + np.sqrt(decrement))
+        while (rows @ (point + length * step)).max() >= 1 or (
+            point + length * step
+        ).min() <= 0:
+            length /= 2
+        point = point + length * step
+    return point

@@ -15,23 +15,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from undertow.composition.finite_claims import at_distance, exact_distance
+from undertow.composition.finite_claim import at_distance, exact_distance
 from undertow.composition.parallel import CertificateLike, parallel_max
 from undertow.composition.sequential import ApproxTerm, ComposedMetric, exact_delta
 from undertow.errors import MismatchError
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Metric, View
-from undertow.spaces.dependency import Dependency, require_dependencies
 from undertow.spaces.metric import Quotient
-
-__all__ = [
-    "CommonApprox",
-    "MinimumPrivacy",
-    "best_common_bound",
-    "compose_common",
-    "compose_common_approx",
-    "minimum_privacy_approx",
-]
+from undertow.spaces.quotient import Dependency, require_dependencies
 
 Matrix = npt.NDArray[np.float64]
 Dependencies = Dependency | Sequence[Dependency]

@@ -1,35 +1,33 @@
-"""Plans as documents: nested mappings in, a `Plan` out, one sentence if wrong."""
+"""Plans as documents: nested mappings in, a `Plan` out, and the other way.
+
+The shape of a document stands in one table (the kinds of domain and view, the keys of
+a loss), which the reader, the writer and the JSON Schema follow. A reader says in one
+sentence what is wrong and where; a writer refuses what only exists as Python code.
+"""
 
 from __future__ import annotations
 
 import difflib
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from undertow.composition.document_schema import (
-    CONTINUOUS,
-    DOMAINS,
-    LOSSES,
-    SETTING,
-    VIEWS,
-    Field,
-    described,
-    fits,
-)
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release
 from undertow.errors import PlanError
+from undertow.numeric.exact import Exact
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.base import Domain, Metric, View
-from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import parse_granularity
+from undertow.spaces.domain import Attributes, Graph, Rows, Stream, Table
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
     LpNorm,
     ZeroMetric,
 )
+from undertow.spaces.unit import parse_granularity
 from undertow.spaces.view import (
     At,
     CliqueCount,
@@ -49,7 +47,259 @@ from undertow.spaces.view import (
     Window,
 )
 
-__all__ = ["METRICS", "domain_from_document", "plan_from_document"]
+# The shape of a plan document, as one table that both reader and schema follow.
+
+_NUMBER = {"type": ["number", "string"]}
+_COUNT = {"type": "integer", "minimum": 1}
+# What is listed one by one (times, rows, vertices) is bounded: a larger number is a
+# slip of the pen, and would exhaust the memory.
+_MOST = 10_000_000
+_EXTENT = {"type": "integer", "minimum": 1, "maximum": _MOST}
+_SIZE = {"type": "integer", "minimum": 0}
+_INDEX = _SIZE
+_LABEL = {"type": ["string", "integer"]}
+_LABELS = {"type": "array", "items": _LABEL, "minItems": 1}
+_INDICES = {"type": "array", "items": _INDEX, "minItems": 1}
+_NAMES = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+_FLAG = {"type": "boolean"}
+_TEXT = {"type": "string", "minLength": 1}
+_ATTRIBUTES = {
+    "anyOf": [_NAMES, {"type": "object", "additionalProperties": _LABELS}],
+}
+_PAIR = {"type": "array", "items": _INDEX, "minItems": 2, "maxItems": 2}
+
+CONTINUOUS: dict[str, Any] = {
+    **_FLAG,
+    "description": "whether the loss is about continuous noise, which no budget takes",
+}
+"""What ``continuous`` of a ``loss`` may hold."""
+
+SETTING: dict[str, Any] = {"enum": ["view", "common"]}
+"""What ``setting`` may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One key of a document: what it holds, and whether it must be there."""
+
+    schema: dict[str, Any]
+    required: bool = True
+
+
+def _optional(schema: dict[str, Any]) -> Field:
+    return Field(schema, required=False)
+
+
+DOMAINS: dict[str, dict[str, Field]] = {
+    "table": {
+        "cells": _optional(_LABELS),
+        "cell": _optional(_TEXT),
+        "size": _optional(_SIZE),
+        "max_size": _optional(_SIZE),
+        "multi": _optional(_FLAG),
+        "max_cells": _optional(_COUNT),
+        "values_per_cell": _optional(_COUNT),
+        "attributes": _optional(_ATTRIBUTES),
+    },
+    "rows": {
+        "ids": Field({"anyOf": [{**_EXTENT, "minimum": 0}, _LABELS]}),
+        "values": _optional(_LABELS),
+        "attributes": _optional(_ATTRIBUTES),
+        "free_ids": _optional(_FLAG),
+    },
+    "stream": {
+        "users": Field(_COUNT),
+        "times": Field(_EXTENT),
+        "regular": _optional(_FLAG),
+        "values": _optional(_LABELS),
+        "clusters": _optional({"type": "object", "additionalProperties": _LABEL}),
+    },
+    "graph": {"vertices": Field(_EXTENT), "max_degree": _optional(_SIZE)},
+}
+"""The keys of ``[domain]`` for each kind."""
+
+VIEWS: dict[str, dict[str, Field]] = {
+    "identity": {},
+    "cell": {
+        "cell": Field({"anyOf": [_LABEL, _LABELS]}),
+        "statistic": _optional({"enum": ["records", "count"]}),
+    },
+    "attributes": {"names": Field(_NAMES)},
+    "ids": {"ids": Field(_LABELS)},
+    "random-block": {
+        "block": Field(_INDEX),
+        "of": Field(_COUNT),
+        "salt": Field({"type": "string"}),
+    },
+    "row-position": {"block": Field(_INDEX), "of": Field(_COUNT)},
+    "sorted-position": {"block": Field(_INDEX), "of": Field(_COUNT)},
+    "time": {"at": Field({"anyOf": [_INDEX, _INDICES]})},
+    "window": {"start": Field(_INDEX), "length": Field(_EXTENT)},
+    "users": {"users": Field(_INDICES)},
+    "locations": {"values": Field(_LABELS)},
+    "degree": {"vertex": Field(_INDEX)},
+    "incident-edges": {"vertex": Field(_INDEX)},
+    "vertex-pairs": {"pairs": Field({"type": "array", "items": _PAIR, "minItems": 1})},
+    "clique-count": {"max_size": Field({**_EXTENT, "minimum": 3})},
+}
+"""The keys of a ``view`` for each kind."""
+
+LOSSES: tuple[tuple[str, ...], ...] = (
+    ("epsilon",),
+    ("epsilon", "delta"),
+    ("rho",),
+    ("mu",),
+    ("mu_squared",),
+)
+"""The key sets of a ``loss``, each with or without ``continuous``."""
+
+
+def plan_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a plan document."""
+    claim = {
+        "loss": {"oneOf": [_loss_schema(keys) for keys in LOSSES]},
+        "unit": {
+            **_TEXT,
+            "description": "a granularity, or absolute, discrete, l1, l2, zero",
+        },
+        "setting": SETTING,
+    }
+    release = {
+        "type": "object",
+        "properties": {
+            "name": _TEXT,
+            "view": {"oneOf": [_kind_schema(*item) for item in VIEWS.items()]},
+            **claim,
+            "claims": {"type": "array", "minItems": 1, "items": _closed(claim)},
+        },
+        "required": ["name"],
+        "oneOf": [{"required": list(claim)}, {"required": ["claims"]}],
+        "additionalProperties": False,
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Undertow plan",
+        "type": "object",
+        "properties": {
+            "domain": {"oneOf": [_kind_schema(*item) for item in DOMAINS.items()]},
+            "releases": {"type": "array", "minItems": 1, "items": release},
+        },
+        "required": ["domain", "releases"],
+        "additionalProperties": False,
+    }
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _loss_schema(keys: tuple[str, ...]) -> dict[str, Any]:
+    schema = _closed(dict.fromkeys(keys, _NUMBER))
+    schema["properties"]["continuous"] = CONTINUOUS
+    return schema
+
+
+def _kind_schema(kind: str, fields: dict[str, Field]) -> dict[str, Any]:
+    schema = _closed(
+        {"kind": {"const": kind}} | {k: f.schema for k, f in fields.items()}
+    )
+    schema["required"] = ["kind", *(k for k, f in fields.items() if f.required)]
+    return schema
+
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "array": (list, tuple),
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "object": Mapping,
+    "string": str,
+}
+_WORDS = {
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a table of keys",
+    "string": "a text",
+}
+
+
+def fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Return whether a value fits a schema of the subset used here.
+
+    Stricter than JSON Schema in one point: 5.0 is no whole number.
+
+    Examples
+    --------
+    >>> fits(["a", 1], _LABELS), fits([], _LABELS), fits(True, _COUNT)
+    (True, False, False)
+    """
+    if "enum" in schema:
+        return isinstance(value, str) and value in list(schema["enum"])
+    if "anyOf" in schema:
+        return any(fits(value, option) for option in schema["anyOf"])
+    if not any(_is(value, name) for name in _names(schema)):
+        return False
+    if isinstance(value, str):
+        return len(value) >= int(schema.get("minLength", 0))
+    if isinstance(value, list | tuple):
+        most = schema.get("maxItems", len(value))
+        if not schema.get("minItems", 0) <= len(value) <= most:
+            return False
+        return all(fits(item, schema["items"]) for item in value)
+    if isinstance(value, Mapping):
+        return all(
+            isinstance(key, str) and fits(item, schema["additionalProperties"])
+            for key, item in value.items()
+        )
+    low, high = schema.get("minimum", value), schema.get("maximum", value)
+    return bool(low <= value <= high) or isinstance(value, float)
+
+
+def described(schema: Mapping[str, Any]) -> str:
+    """Return in words what fits a schema.
+
+    Examples
+    --------
+    >>> described(_COUNT), described(_FLAG)
+    ('a whole number of at least 1', 'true or false')
+    """
+    if "enum" in schema:
+        return " or ".join(repr(choice) for choice in schema["enum"])
+    if "anyOf" in schema:
+        return ", or ".join(described(option) for option in schema["anyOf"])
+    text = " or ".join(_WORDS[name] for name in _names(schema))
+    if "minimum" in schema:
+        text += f" of at least {schema['minimum']}"
+    if "maximum" in schema:
+        text += f" and at most {schema['maximum']}"
+    if "minLength" in schema:
+        text = "a non-empty text"
+    if "items" in schema:
+        exactly = "minItems" in schema and schema["minItems"] == schema.get("maxItems")
+        number = f"{'' if exactly else 'at least '}{schema.get('minItems', 0)}"
+        text += f" of {number}, each {described(schema['items'])}"
+    if "additionalProperties" in schema:
+        text += f", each {described(schema['additionalProperties'])}"
+    return text
+
+
+def _names(schema: Mapping[str, Any]) -> list[str]:
+    kind = schema["type"]
+    return [kind] if isinstance(kind, str) else kind
+
+
+def _is(value: object, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    return isinstance(value, _TYPES[name])
+
 
 # A granularity name nests only as far as people write it; more is some other text.
 _LONGEST_NAME = 200
@@ -293,3 +543,226 @@ def _shown(value: object) -> str:
     except (ValueError, RecursionError):  # a whole number of thousands of digits
         text = f"a very large {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+# Plans as documents, the other way: releases and domains to nested mappings.
+
+_VIEW_KEYS: dict[type[View], Callable[[Any], dict[str, Any]]] = {
+    Identity: lambda v: {"kind": "identity"},
+    Select: lambda v: {
+        "kind": "cell",
+        "cell": _sorted(v.cells),
+        "statistic": v.statistic,
+    },
+    Project: lambda v: {"kind": "attributes", "names": list(v.attributes)},
+    Ids: lambda v: {"kind": "ids", "ids": _sorted(v.ids)},
+    RandomBlock: lambda v: {"kind": "random-block", **_block(v), "salt": v.salt},
+    RowPosition: lambda v: {"kind": "row-position", **_block(v)},
+    SortedPosition: lambda v: {"kind": "sorted-position", **_block(v)},
+    At: lambda v: {"kind": "time", "at": v.time},
+    Times: lambda v: {"kind": "time", "at": sorted(v.times)},
+    Window: lambda v: {"kind": "window", "start": v.start, "length": v.length},
+    Users: lambda v: {"kind": "users", "users": sorted(v.users)},
+    Locations: lambda v: {"kind": "locations", "values": _sorted(v.values)},
+    Degree: lambda v: {"kind": "degree", "vertex": v.vertex},
+    IncidentEdges: lambda v: {"kind": "incident-edges", "vertex": v.vertex},
+    VertexPairs: lambda v: {
+        "kind": "vertex-pairs",
+        "pairs": sorted(map(list, v.pairs)),
+    },
+    CliqueCount: lambda v: {"kind": "clique-count", "max_size": v.max_size},
+}
+_METRIC_NAMES = {metric: name for name, metric in METRICS.items()}
+
+
+def plan_to_document(plan: Plan) -> dict[str, Any]:
+    """Return the plan as a document that reads back to an equal plan.
+
+    Raises
+    ------
+    PlanError
+        If the plan holds a view, unit or domain that only exists as Python code.
+    """
+    return {
+        "domain": domain_to_document(plan.domain),
+        "releases": [release_to_document(release) for release in plan.releases],
+    }
+
+
+def release_to_document(release: Release) -> dict[str, Any]:
+    """Return one release as a document, its losses as exact fractions."""
+    write = _VIEW_KEYS.get(type(release.view))
+    if write is None:
+        raise PlanError(
+            f"view of release {release.name!r} must be one a document can hold, "
+            f"got {release.view.name}."
+        )
+    view = write(release.view)
+    _require_writable(view, VIEWS, where=f"view of release {release.name!r}")
+    return {
+        "name": release.name,
+        "view": view,
+        "claims": [_claim(claim) for claim in release.claims],
+    }
+
+
+def domain_to_document(domain: Domain) -> dict[str, Any]:
+    """Return a domain as a document; keys at their default are left out.
+
+    Raises
+    ------
+    PlanError
+        If the domain only exists as Python code: other kinds, labels that are neither
+        text nor whole numbers, attributes of which only some list their values.
+    """
+    write = _DOMAIN_KEYS.get(type(domain))
+    if write is None:
+        kinds = ", ".join(DOMAINS)
+        raise PlanError(f"domain must be one of {kinds}, got {type(domain).__name__}.")
+    document = {
+        key: value
+        for key, value in write(domain).items()
+        if value is not None and value is not False and value != []
+    }
+    _require_writable(document, DOMAINS, where="domain")
+    return document
+
+
+def _table(domain: Table) -> dict[str, Any]:
+    # Attribute values of the cell column follow from the cells, and the number of
+    # values per cell from the attributes; neither is written twice.
+    known = {domain.cell: domain.cells} if domain.cells else {}
+    return {
+        "kind": "table",
+        "cells": list(domain.cells),
+        "cell": domain.cell if domain.cell != "cell" else None,
+        "size": domain.size,
+        "max_size": domain.max_size,
+        "multi": domain.multi,
+        "max_cells": domain.max_cells,
+        "values_per_cell": None if domain.attributes else domain.values_per_cell,
+        "attributes": _attributes(domain.attributes, known),
+    }
+
+
+def _rows(domain: Rows) -> dict[str, Any]:
+    numbered = isinstance(domain.ids, range) and domain.ids == range(len(domain.ids))
+    listed = domain.values is not None and not domain.attributes
+    return {
+        "kind": "rows",
+        "ids": len(domain.ids) if numbered else list(domain.ids),
+        "values": list(domain.values or ()) if listed else None,
+        "attributes": _attributes(domain.attributes, {}),
+        "free_ids": domain.free_ids,
+    }
+
+
+def _stream(domain: Stream) -> dict[str, Any]:
+    clusters = None if domain.clusters is None else dict(domain.clusters)
+    follows = clusters is not None and tuple(clusters) == domain.values
+    return {
+        "kind": "stream",
+        "users": domain.users,
+        "times": domain.times,
+        "regular": domain.regular,
+        "values": None if follows else list(domain.values or ()),
+        "clusters": clusters,
+    }
+
+
+def _graph(domain: Graph) -> dict[str, Any]:
+    return {
+        "kind": "graph",
+        "vertices": domain.vertices,
+        "max_degree": domain.max_degree,
+    }
+
+
+_DOMAIN_KEYS: dict[type[Domain], Callable[[Any], dict[str, Any]]] = {
+    Graph: _graph,
+    Rows: _rows,
+    Stream: _stream,
+    Table: _table,
+}
+
+
+def _attributes(
+    attributes: Attributes, known: Mapping[str, tuple[Hashable, ...]]
+) -> Any:
+    """Return names alone, or names with values; None where there are none."""
+    listed = {n: v for n, v in attributes if v is not None and known.get(n) != v}
+    if not listed:
+        return [name for name, _ in attributes]
+    open_names = [name for name, values in attributes if values is None]
+    if open_names:
+        raise PlanError(
+            "attributes must all list their values or none of them to be written, "
+            f"got {open_names[0]!r} without."
+        )
+    return {name: list(values or ()) for name, values in attributes}
+
+
+def _require_writable(
+    document: Mapping[str, Any], kinds: Mapping[str, Mapping[str, Field]], *, where: str
+) -> None:
+    """Refuse what a reader would refuse: labels that are no text or whole number."""
+    for key, field in kinds[document["kind"]].items():
+        if key in document and not fits(document[key], field.schema):
+            raise PlanError(
+                f"{key} of {where} must be {described(field.schema)} to be written, "
+                "got other values."
+            )
+
+
+def _claim(claim: Claim) -> dict[str, Any]:
+    return {
+        "loss": _loss(claim.loss),
+        "unit": _unit(claim.unit),
+        "setting": claim.setting,
+    }
+
+
+def _loss(loss: Loss) -> dict[str, Any]:
+    return _parameters(loss) | ({"continuous": True} if loss.continuous else {})
+
+
+def _parameters(loss: Loss) -> dict[str, str]:
+    if isinstance(loss, GDP):
+        # What is exact is the square; mu is written where it is a fraction itself.
+        (square,) = loss.exact_parameters()
+        root = square if square == float("inf") else loss.exact_root()
+        if root is None:
+            return {"mu_squared": _exact_text(square)}
+        return {"mu": _exact_text(root)}
+    values = loss.exact_parameters()
+    return {n: _exact_text(v) for n, v in zip(loss.names, values, strict=True)}
+
+
+def _exact_text(value: Exact) -> str:
+    return "inf" if value == float("inf") else str(Fraction(value))
+
+
+def _unit(unit: Metric) -> str:
+    return _METRIC_NAMES.get(unit) or granularity_to_document(unit)
+
+
+def granularity_to_document(unit: Metric) -> str:
+    """Return the name of a granularity that reads back to an equal one."""
+    try:
+        written = parse_granularity(unit.name)
+    except ValueError:
+        written = None
+    if written != unit:  # a relation or function, perhaps under a known name
+        raise PlanError(
+            f"unit must be one a document can hold, got {unit.name}, which only "
+            "exists as Python code."
+        )
+    return unit.name
+
+
+def _block(view: Any) -> dict[str, int]:
+    return {"block": view.block, "of": view.of}
+
+
+def _sorted(values: Any) -> list[Any]:
+    return sorted(values, key=repr)

@@ -1,49 +1,54 @@
-r"""The scalable engine: the loss of many releases at one granularity.
+"""The scalable engine: the loss of many releases at one granularity.
 
 Releases are compressed to the few different ones, a family of change classes covers
 the neighbours of the target, and the loss is the largest total over the classes. No
 database is ever looked at or enumerated.
+
+Told from top to bottom: what is asked, what is answered (the loss, the change behind
+it, the shares), and which notion the sum is taken in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from undertow.composition.engine_claims import ClaimTable, list_claims, read_claims
-from undertow.composition.engine_encode import encode
-from undertow.composition.engine_price import (
-    NOTIONS,
-    Tally,
-    choose_notion,
-    front_loss,
-    open_tally,
+from undertow.composition._charge import (
+    ColumnCharges,
+    Prices,
+    as_exact,
+    charges_of,
+    claim_cost,
+    tag_of,
 )
-from undertow.composition.engine_result import EngineResult, read_front
-from undertow.errors import MismatchError
-from undertow.privacy.exact import Number
-from undertow.privacy.loss import Loss
-from undertow.spaces.base import Domain, Granularity
+from undertow.composition._claim_table import (
+    ClaimTable,
+    Kinds,
+    encode,
+    list_claims,
+    read_claims,
+)
+from undertow.errors import AssumptionError, MismatchError, NotionMismatchError
+from undertow.numeric.exact import Exact, Number, round_up
+from undertow.privacy.conversion import gdp_to_approx, zcdp_to_approx
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
+from undertow.spaces.base import Domain, Granularity, Metric
 from undertow.spaces.change import (
     ChangeFamily,
     Charge,
     Column,
+    FrontPoint,
     Row,
     change_family,
     restrict,
     totals,
 )
-
-__all__ = [
-    "EngineResult",
-    "compose_coded",
-    "compose_columns",
-    "compose_table",
-    "loss_at_distance",
-    "price_row",
-]
+from undertow.spaces.metric import DiscreteMetric
 
 
 def compose_columns(
@@ -109,7 +114,7 @@ def compose_columns(
     --------
     >>> from undertow.privacy.loss import Pure
     >>> from undertow.spaces.domain import Table
-    >>> from undertow.spaces.granularity import Bounded
+    >>> from undertow.spaces.unit import Bounded
     >>> from undertow.spaces.view import Select
     >>> city = Table(("N", "S", "E", "W"))
     >>> result = compose_columns(
@@ -232,7 +237,7 @@ def loss_at_distance(
     distance : int
         The number of steps; positive.
     """
-    from undertow.spaces.granularity import Group
+    from undertow.spaces.unit import Group
 
     return compose_columns(
         domain,
@@ -280,7 +285,7 @@ def price_row(
 
 
 def _position(at: int) -> Column:
-    from undertow.spaces.granularity import FreeLunch
+    from undertow.spaces.unit import FreeLunch
     from undertow.spaces.view import Identity
 
     return Column(Identity(), FreeLunch(), "view")
@@ -312,3 +317,342 @@ def _single_claims(family: ChangeFamily, tally: Tally) -> tuple[Sequence[Charge]
 def _fix(family: ChangeFamily, charge: Charge) -> Charge:
     options = [restrict(charge, [at]) for at in range(len(charge.columns))]
     return min(options, key=lambda option: family.maximise([option]).value)
+
+
+# What the scalable engine answers: the loss, the change behind it, the shares.
+
+
+@dataclass(frozen=True)
+class EngineResult:
+    """The loss of all releases together at one granularity.
+
+    Parameters
+    ----------
+    loss : Loss
+        Pure, GDP, zCDP or approximate; an approximate one is the coordinatewise
+        maximum of `front`. May be infinite: nothing is raised here.
+    row : Row
+        The change class at the maximum; its influences count columns by their position
+        in ``table.columns``.
+    front : tuple of (Loss, Row)
+        The classes that no other class beats; one, except for approximate losses.
+    tight : bool
+        Whether a neighbour pair is known that attains the loss bound of the
+        composition theorem; otherwise `loss` is an upper bound on it.
+    notes : tuple of str
+        Assumptions used.
+    table : ClaimTable
+        The compressed releases.
+    """
+
+    loss: Loss
+    row: Row
+    front: tuple[tuple[Loss, Row], ...]
+    tight: bool
+    notes: tuple[str, ...]
+    table: ClaimTable = field(repr=False)
+    tally: Tally = field(repr=False)
+
+    @property
+    def notion(self) -> str:
+        """The notion of the loss."""
+        return self.loss.notion
+
+    def contribution(self, release: int) -> tuple[Exact, ...]:
+        """Return what one release adds at :attr:`row`, in the additive parameters.
+
+        One number for pure (epsilon), zCDP (rho) and GDP (mu squared); epsilon and
+        delta for approximate losses, followed by the squared mu or rho that is
+        converted at the end, where there is one.
+        """
+        return self._kind_cost(int(self.table.kind_of[release]))
+
+    def contributions(self) -> NDArray[np.float64]:
+        """Return the first coordinate of every release's contribution, rounded up."""
+        costs = [round_up(self._kind_cost(k)[0]) for k in range(len(self.table.kinds))]
+        return np.array(costs, dtype=np.float64)[self.table.kind_of]
+
+    def influence(self, release: int) -> Exact:
+        """Return how far the unit of the release's cheapest claim moves."""
+        claims = self.tally.kinds.claims(int(self.table.kind_of[release]))
+        return self.row.influences.get(self._cheapest(claims)[0], 0)
+
+    def _kind_cost(self, kind: int) -> tuple[Exact, ...]:
+        column, at = self._cheapest(self.tally.kinds.claims(kind))
+        return self._cost(column, at)
+
+    def _cheapest(self, claims: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        return min(claims, key=lambda claim: self._cost(*claim))
+
+    def _cost(self, column: int, at: int) -> tuple[Exact, ...]:
+        return claim_cost(
+            self.table.losses[at],
+            self.row.influences.get(column, 0),
+            notion=self.tally.notion,
+            concentrated=self.tally.concentrated,
+        )
+
+
+def read_front(
+    table: ClaimTable,
+    tally: Tally,
+    front: tuple[FrontPoint, ...],
+    family: ChangeFamily,
+    *,
+    fixed: bool,
+    delta: Number | None,
+) -> EngineResult:
+    """Turn the front of a family into a result; `fixed`: no claim was given up."""
+    losses = [
+        front_loss(
+            point.values,
+            notion=tally.notion,
+            concentrated=tally.concentrated,
+            delta=delta,
+        )
+        for point in front
+    ]
+    tight = fixed and all(point.tight for point in front)
+    worst = max(range(len(front)), key=lambda k: losses[k].exact_parameters())
+    return EngineResult(
+        loss=_joint(losses),
+        row=front[worst].row,
+        front=tuple(zip(losses, (point.row for point in front), strict=True)),
+        tight=tight and family.tight,
+        notes=family.notes,
+        table=table,
+        tally=tally,
+    )
+
+
+def _joint(losses: Sequence[Loss]) -> Loss:
+    """Return the coordinatewise maximum."""
+    first = losses[0]
+    if not isinstance(first, Approx):
+        return max(losses, key=lambda loss: loss.exact_parameters())
+    parameters = zip(*(loss.exact_parameters() for loss in losses), strict=True)
+    epsilon, delta = (max(values) for values in parameters)
+    return Approx.capped(epsilon, delta)
+
+
+def merge_columns(result: EngineResult, groups: NDArray[np.int64]) -> EngineResult:
+    """Take the columns of one group as one, for sums in which they cost the same.
+
+    Parameters
+    ----------
+    result : EngineResult
+        With `row` and `front` left as they are: they count the columns one by one.
+    groups : ndarray of int
+        The group of each column, numbered without gaps.
+
+    Notes
+    -----
+    Only charges that are sums over columns are merged; others are few, or have several
+    claims, of which the one that is used may depend on the order of the columns.
+    """
+    charges = result.tally.charges
+    if not isinstance(charges, ColumnCharges) or len(set(groups.tolist())) == len(
+        groups
+    ):
+        return result
+    summed = charges.merged(groups)
+    tally = replace(result.tally, table=summed.table, charges=summed)
+    return replace(result, table=summed.table, tally=tally)
+
+
+# Which notion to sum in, which claims can be used there, and the sum as a loss.
+
+NOTIONS = ("pure", "gdp", "zcdp", "approx")
+"""The notions a sum can be taken in, the first that fits is taken."""
+
+_FITS: dict[str, frozenset[str]] = {
+    "pure": frozenset({"pure"}),
+    "gdp": frozenset({"pure", "gdp"}),
+    "zcdp": frozenset({"pure", "gdp", "zcdp"}),
+    "approx": frozenset({"pure", "approx"}),
+}
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The charges of a plan in one notion.
+
+    Parameters
+    ----------
+    notion : str
+        The notion of the sum.
+    concentrated : str or None
+        With approximate sums, what the last coordinate adds: ``"gdp"`` squares,
+        ``"zcdp"``, or nothing.
+    table : ClaimTable
+        The releases.
+    usable : ndarray of bool or None
+        Which claims of the kinds can be used in the notion; None: all.
+    charges : sequence of Charge
+        Kinds that share columns are merged.
+    """
+
+    notion: str
+    concentrated: str | None
+    table: ClaimTable
+    usable: NDArray[np.bool_] | None
+    charges: Sequence[Charge]
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """For each kind of release the claims that can be used in the notion."""
+        return _kept(self.table, self.usable)
+
+    @property
+    def claims(self) -> Iterator[list[tuple[int, int]]]:
+        """The claims of each kind in turn, as (column, loss) positions."""
+        return (self.kinds.claims(kind) for kind in range(len(self.kinds)))
+
+    @property
+    def coordinates(self) -> int:
+        """The number of cost coordinates."""
+        return 1 if self.notion != "approx" else 2 + (self.concentrated is not None)
+
+
+def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
+    """Return the first notion in which every release has a usable claim.
+
+    Raises
+    ------
+    NotionMismatchError
+        If Gaussian or zCDP losses meet (epsilon, delta) ones and no `delta` is given.
+    """
+    held = _held(table)
+    for notion in NOTIONS:
+        fits = sum(1 << NOTIONS.index(tag) for tag in _FITS[notion])
+        if all(mask & fits for mask in held):
+            return notion
+    if delta is None:
+        raise NotionMismatchError(
+            "delta must be given where Gaussian or zCDP losses meet (epsilon, delta) "
+            "ones, got none; it is spent once on converting them."
+        )
+    return "approx"
+
+
+def _held(table: ClaimTable) -> set[int]:
+    """Return the sets of notions that releases have claims in, as bits."""
+    bits = [1 << NOTIONS.index(tag_of(loss)) for loss in table.losses]
+    if table.release_of is None:
+        return set(bits)
+    if not len(table.release_of):
+        return set()
+    kinds = table.kinds
+    per_claim = np.array(bits, np.int64)[kinds.losses]
+    return set(np.bitwise_or.reduceat(per_claim, kinds.offsets[:-1]).tolist())
+
+
+def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally:
+    """Turn compressed claims into charges of one notion.
+
+    Raises
+    ------
+    NotionMismatchError
+        If a release has no claim that can be stated in `notion`.
+    AssumptionError
+        If an (epsilon, delta) claim is stated in a unit that no neighbour relation
+        generates.
+    """
+    tags = [tag_of(loss) for loss in table.losses]
+    usable = _usable(table, tags, notion=notion, delta=delta)
+    used = set(tags)
+    if usable is not None:
+        used = {tags[at] for at in np.unique(table.kinds.losses[usable]).tolist()}
+    concentrated = None
+    if notion == "approx" and used & {"gdp", "zcdp"}:
+        concentrated = "zcdp" if "zcdp" in used else "gdp"
+    if notion == "approx":
+        _require_chains(table, usable)
+    prices = Prices(table.losses, notion, concentrated)
+    charges = _charges(table, usable, prices)
+    return Tally(notion, concentrated, table, usable, charges)
+
+
+def _charges(
+    table: ClaimTable, usable: NDArray[np.bool_] | None, prices: Prices
+) -> Sequence[Charge]:
+    if usable is None and table.release_of is None:
+        return ColumnCharges(table, prices)
+    return charges_of(_kept(table, usable), table.counts, prices)
+
+
+def _kept(table: ClaimTable, usable: NDArray[np.bool_] | None) -> Kinds:
+    return table.kinds if usable is None else table.kinds.keep(usable)
+
+
+def _usable(
+    table: ClaimTable, tags: Sequence[str], *, notion: str, delta: Number | None
+) -> NDArray[np.bool_] | None:
+    """Return which claims can be stated in `notion`; None if all."""
+    if all(tag in _FITS[notion] for tag in tags):
+        return None
+    kinds = table.kinds
+    fits = np.array([tag in _FITS[notion] for tag in tags])[kinds.losses]
+    some = np.logical_or.reduceat(fits, kinds.offsets[:-1])
+    for kind in np.flatnonzero(~some).tolist():
+        if notion != "approx" or delta is None:
+            held = sorted({table.losses[at].notion for _, at in kinds.claims(kind)})
+            raise NotionMismatchError(
+                f"every release must have a claim that can be stated in {notion}, got "
+                f"one with {', '.join(held)} only; choose another notion, or give "
+                "delta for the approximate one."
+            )
+        # One claim of concentrated privacy only: a minimum over two would compare
+        # numbers of different notions.
+        claims = [at for _, at in kinds.claims(kind)]
+        first = next((i for i, at in enumerate(claims) if tags[at] == "gdp"), 0)
+        fits[kinds.offsets[kind] + first] = True
+    return fits
+
+
+def _require_chains(table: ClaimTable, usable: NDArray[np.bool_] | None) -> None:
+    loose = np.array([not _is_chained(column.unit) for column in table.columns], bool)
+    if not loose.any():
+        return
+    kinds = _kept(table, usable)
+    seen = loose[kinds.columns]
+    claims = zip(kinds.columns[seen].tolist(), kinds.losses[seen].tolist(), strict=True)
+    for column, at in sorted(set(claims)):
+        if tag_of(table.losses[at]) == "approx":
+            unit = table.columns[column].unit
+            raise AssumptionError(
+                "an (epsilon, delta) loss must be stated in a unit generated by "
+                f"neighbours, got {unit.name!r}; delta is not implied at fractional "
+                "distances.",
+                source="paper, Theorem VI.3",
+            )
+
+
+def _is_chained(unit: Metric) -> bool:
+    return unit.canonical or isinstance(unit, DiscreteMetric)
+
+
+def front_loss(
+    values: tuple[Exact, ...],
+    *,
+    notion: str,
+    concentrated: str | None = None,
+    delta: Number | None = None,
+) -> Loss:
+    """Return cost totals as a loss, the concentrated part converted at `delta`."""
+    if notion == "pure":
+        return Pure(as_exact(values[0]))
+    if notion == "zcdp":
+        return ZCDP(as_exact(values[0]))
+    if notion == "gdp":
+        return GDP.from_square(as_exact(values[0]))
+    loss = Approx.capped(as_exact(values[0]), as_exact(values[1]))
+    if concentrated is None or values[2] == 0:
+        return loss
+    assert delta is not None
+    rest = as_exact(values[2])
+    if rest == math.inf:
+        return Approx(math.inf, 1)
+    if concentrated == "gdp":
+        return loss + gdp_to_approx(GDP.from_square(rest), delta=delta)
+    return loss + zcdp_to_approx(ZCDP(rest), delta=delta)

@@ -19,14 +19,6 @@ import numpy.typing as npt
 from undertow._validate import check_index
 from undertow.errors import AssumptionError, MismatchError
 
-__all__ = [
-    "Disintegration",
-    "Leakage",
-    "bayesian_leakage",
-    "conditional_law",
-    "disintegrate",
-]
-
 Array = npt.NDArray[np.float64]
 
 _LARGEST_WORK = 10**8

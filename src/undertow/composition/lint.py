@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from undertow.errors import VacuousGranularityError
-from undertow.privacy.exact import Number, exact, format_up
+from undertow.numeric.exact import Number, exact, format_up
 from undertow.privacy.group import group
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.canonical import check_domain
-from undertow.spaces.certificate import certificate_for
-from undertow.spaces.partition import Partition
+from undertow.spaces.partition import Partition, certificate_for
 from undertow.spaces.transfer import transfer_factor
-
-__all__ = ["Finding", "Stage", "lint"]
 
 _POSITION_RULES = ("row position", "sorted position")
 

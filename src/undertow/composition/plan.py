@@ -1,38 +1,53 @@
-"""Several releases on one domain, and what they cost together."""
+"""Several releases on one domain, and what they cost together, with the evidence.
+
+A plan keeps its releases and asks the engine for their loss at a granularity. The
+report says what change attains it, what each release costs there and would cost alone,
+which statements prove it, and what they leave unchecked. Where no finite loss holds a
+sentence says why, with the way out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Literal, Self, TypeVar
+import html
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Self, TypeVar
 
 from undertow._validate import check_choice, check_count
-from undertow.composition.baseline import sequential_baseline
-from undertow.composition.claim_book import ClaimBook, Snapshot
-from undertow.composition.contribution import Contributions
-from undertow.composition.engine import EngineResult, compose_table, price_row
-from undertow.composition.engine_result import merge_columns
-from undertow.composition.query import blocks_of
-from undertow.composition.refusal import infinite_loss_error
-from undertow.composition.release import Release, Setting
-from undertow.composition.report import Report
-from undertow.composition.theorem import (
-    CONTINUOUS_NOISE,
-    assumptions_of,
-    theorems_of,
-    verify_constants,
-    warnings_of,
+from undertow.composition._charge import claim_cost
+from undertow.composition._claim_table import ClaimBook, Snapshot
+from undertow.composition.engine import (
+    EngineResult,
+    compose_table,
+    front_loss,
+    merge_columns,
+    price_row,
 )
-from undertow.errors import MismatchError, PlanError
-from undertow.privacy.exact import Number, exact
+from undertow.composition.release import Release, Setting, blocks_of
+from undertow.errors import InfiniteLossError, MismatchError, PlanError, UndertowError
+from undertow.numeric.exact import Exact, Number, exact, format_up
+from undertow.privacy.conversion import convert
 from undertow.privacy.loss import Approx, Loss
-from undertow.privacy.result import Witness
-from undertow.spaces.base import Domain, Granularity, Metric
-from undertow.spaces.change import Change, Column
-from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Group
-from undertow.spaces.influence.table import record_row, replacement_row
-
-__all__ = ["Plan"]
+from undertow.privacy.result import Witness, escape_markup, to_plain
+from undertow.spaces.base import Domain, Granularity, Metric, View
+from undertow.spaces.change import Change, Charge, Column, Row, change_family, totals
+from undertow.spaces.domain import Graph, Table
+from undertow.spaces.influence._table import record_row, replacement_row
+from undertow.spaces.metric import image_or_values
+from undertow.spaces.sensitivity import verify_lipschitz
+from undertow.spaces.unit import Bounded, Edit, Group, Unbounded
+from undertow.spaces.view import (
+    At,
+    Chain,
+    Degree,
+    Identity,
+    IncidentEdges,
+    Lipschitz,
+    Select,
+    Window,
+)
 
 Marked = TypeVar("Marked", bound=Loss)
 
@@ -304,3 +319,510 @@ class Plan:
 def change_witness(change: Change) -> Witness:
     """Return a change class as the witness of a report."""
     return Witness("change", change.summary, dict(change.details))
+
+
+# What a plan costs at one granularity, with the evidence.
+
+_PARAMETERS = ("epsilon", "delta", "rho", "mu")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The composed loss of a plan at one granularity.
+
+    Parameters
+    ----------
+    granularity : str
+        The name of the protected unit.
+    loss : Pure, Approx, ZCDP or GDP
+        The composed loss; infinite where nothing can be promised.
+    witness : Witness or None
+        The change that costs most; None if there is no release.
+    contributions : mapping of str to Loss
+        What each release costs at the witness, the untouched left out.
+    sequential : Loss
+        The baseline: each release at its own worst case, added up.
+    theorems : tuple of str
+        The statements that prove the loss.
+    unprotected : tuple of str
+        What the granularity publishes in the clear.
+    warnings : tuple of str
+        What a reader must know before relying on the number.
+    assumptions : tuple of str
+        Hypotheses that were declared and cannot be checked here.
+    tight : bool
+        Whether a pair of databases attains the loss through these bounds.
+    profile : tuple of Approx
+        For approximate losses, the pairs that hold together; `loss` is their maximum
+        coordinate by coordinate.
+    """
+
+    granularity: str
+    loss: Loss
+    witness: Witness | None
+    contributions: Mapping[str, Loss] = field(hash=False)
+    sequential: Loss
+    theorems: tuple[str, ...]
+    unprotected: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+    tight: bool = True
+    profile: tuple[Approx, ...] = ()
+
+    def to_approx(self, delta: Number) -> Approx:
+        r"""Return the loss as one :math:`(\varepsilon, \delta)` statement.
+
+        Examples
+        --------
+        >>> from undertow.privacy import GDP
+        >>> report = Report("bounded", GDP(1) + GDP(1), None, {}, GDP(1), ())
+        >>> round(report.to_approx("1e-5").epsilon, 6)
+        6.57297
+        """
+        converted = convert(self.loss, Approx, delta=delta)
+        assert isinstance(converted, Approx)
+        return converted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values; losses not of its notion are None."""
+        shown = self.loss.to_dict()
+        record: dict[str, Any] = {
+            "granularity": self.granularity,
+            "notion": self.loss.notion,
+            **{name: to_plain(shown.get(name)) for name in _PARAMETERS},
+            "witness": None if self.witness is None else self.witness.to_dict(),
+            "contributions": to_plain(self.contributions),
+            "sequential": to_plain(self.sequential),
+            "theorems": list(self.theorems),
+            "unprotected": list(self.unprotected),
+            "warnings": list(self.warnings),
+            "assumptions": list(self.assumptions),
+            "tight": self.tight,
+        }
+        if len(self.profile) > 1:
+            record["profile"] = to_plain(self.profile)
+        return record
+
+    def __rich__(self) -> str:
+        rows = self._rows()
+        return "\n".join(f"[bold]{key}[/bold]  {escape_markup(v)}" for key, v in rows)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(key)}</th>"
+            f"<td>{html.escape(text)}</td></tr>"
+            for key, text in self._rows()
+        )
+        return f"<table>{cells}</table>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("granularity", self.granularity), ("loss", str(self.loss))]
+        if self.witness is not None:
+            rows.append(("at worst", self.witness.summary))
+        rows.append(("without views", str(self.sequential)))
+        rows += [("theorem", text) for text in self.theorems]
+        rows += [("not protected", text) for text in self.unprotected]
+        rows += [("assumed", text) for text in self.assumptions]
+        rows += [("warning", text) for text in self.warnings]
+        return rows
+
+
+def reports_table(reports: Sequence[Report]) -> str:
+    """Lay reports side by side as plain text, one line a granularity."""
+    header = ("granularity", "loss", "without views", "at worst")
+    lines = [header] + [
+        (
+            report.granularity,
+            str(report.loss),
+            str(report.sequential),
+            "" if report.witness is None else report.witness.summary,
+        )
+        for report in reports
+    ]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return "\n".join(
+        "  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[3]])
+        for line in lines
+    ).rstrip()
+
+
+# The sentence a user reads when no finite loss holds, with the way out.
+
+
+def infinite_loss_error(
+    plan: Plan, target: Granularity, report: Report
+) -> InfiniteLossError:
+    """Return the refusal: what breaks, the pair that shows it, and the way out."""
+    culprits = [name for name, loss in report.contributions.items() if loss.is_infinite]
+    what = " and ".join(repr(name) for name in culprits[:2]) or "the plan"
+    more = f" and {len(culprits) - 2} more" if len(culprits) > 2 else ""
+    message = (
+        f"the loss at {target.name} level must be finite, got inf: {what}{more} "
+        f"cannot bound '{_change(report)}'{_pair(report)}; {_way_out(plan, target)}."
+    )
+    return InfiniteLossError(
+        message, witness=report.witness, source=_source(plan, target)
+    )
+
+
+def _change(report: Report) -> str:
+    return "any change" if report.witness is None else report.witness.summary
+
+
+def _pair(report: Report) -> str:
+    details = {} if report.witness is None else report.witness.details
+    pair = details.get("example")
+    if isinstance(pair, tuple) and len(pair) == 2:
+        first, second = (_database(database) for database in pair)
+        return f" ({first} versus {second})"
+    return ""
+
+
+def _database(database: object) -> str:
+    """Write a multiset of records as people do; other databases as they are."""
+    if isinstance(database, tuple) and not any(isinstance(r, tuple) for r in database):
+        return "{" + ", ".join(map(str, database)) + "}"
+    return str(database)
+
+
+def _way_out(plan: Plan, target: Granularity) -> str:
+    """Quote the price of the common-domain claim where that would be finite."""
+    if any(c.setting == "view" for r in plan.releases for c in r.claims):
+        try:
+            price = plan.with_setting("common").loss(target, on_infinite="report")
+        except UndertowError:
+            price = None
+        if price is not None and not price.loss.is_infinite:
+            return (
+                "prove each release private on the whole domain and state it in the "
+                f"common setting, where the same losses compose to {price.loss}"
+            )
+    return (
+        "state the losses in a unit that connects such databases, or ask for a "
+        "granularity that the units imply"
+    )
+
+
+def _source(plan: Plan, target: Granularity) -> str | None:
+    views = any(c.setting == "view" for r in plan.releases for c in r.claims)
+    if isinstance(target, Bounded) and views:
+        return "thesis, Example 2.16 (paper, Example II.9)"
+    return None
+
+
+# Which statements prove a composed loss, and what they leave unchecked.
+
+# A declared constant is checked on every pair of domains up to this size; beyond, it is
+# an assumption of the report.
+_CHECKED_DATABASES = 200
+
+# Statements of Guerra-Balboa (2026) are named "thesis", those of Guerra-Balboa,
+# Miranda-Pascual, Parra-Arnau and Strufe (2024) "paper".
+_COMPOSITION = {
+    ("pure", "view"): "thesis, Theorem 4.1 (paper, Theorem V.2)",
+    ("pure", "common"): "thesis, Theorem 4.10 (paper, Theorem V.5)",
+    ("approx", "view"): "paper, Theorem VI.4",
+    ("approx", "common"): "paper, Theorem VI.7, corrected",
+    ("zcdp", "view"): "paper, Theorem VI.13",
+    ("zcdp", "common"): "paper, Theorem VI.14",
+    ("gdp", "view"): "thesis, Theorem 4.16 (paper, Theorem VI.21)",
+    ("gdp", "common"): "thesis, Theorem 4.18 (paper, Theorem VI.22)",
+}
+_SEQUENTIAL = {
+    "pure": "thesis, Corollary 4.2",
+    "approx": "paper, Theorem VI.5",
+    "zcdp": "paper, Theorem VI.15",
+    "gdp": "thesis, Corollary 4.17",
+}
+_BOUNDED_DISJOINT = {
+    "pure": "thesis, Corollary 4.12",
+    "approx": "paper, Theorem VI.7 at two blocks",
+    "zcdp": "paper, Theorem VI.14 at two blocks",
+    "gdp": "thesis, Corollary 4.23",
+}
+_GROUP = {
+    "pure": "thesis, Proposition A.7",
+    "approx": "paper, Theorem VI.3",
+    "zcdp": "paper, Theorem VI.12",
+    "gdp": "thesis, Theorem 4.15",
+}
+
+CONTINUOUS_NOISE = (
+    "noise is continuous, which no computer draws; what is drawn has the loss of the "
+    "mechanism's released_loss, in zCDP for Gaussian noise"
+)
+"""What a plan assumes that holds claims about continuous noise."""
+
+CORRELATION_WARNING = (
+    "one person's data is split into several protected units; the guarantee presumes "
+    "that these units are independent of each other, and says nothing about what they "
+    "reveal together when they are correlated"
+)
+
+
+def theorems_of(
+    releases: Sequence[Release], target: Granularity, *, notion: str, domain: Domain
+) -> tuple[str, ...]:
+    """Return the statements behind the composed loss, the general one first."""
+    settings = {claim.setting for release in releases for claim in release.claims}
+    names = [_COMPOSITION[notion, setting] for setting in sorted(settings)]
+    units = {claim.unit for release in releases for claim in release.claims}
+    if all(isinstance(release.view, Identity) for release in releases):
+        names.append(_SEQUENTIAL[notion])
+    elif settings == {"common"} and isinstance(target, Bounded):
+        if units == {target} and _disjoint(releases, domain):
+            names.append(_BOUNDED_DISJOINT[notion])
+    if settings == {"common"} and isinstance(target, Unbounded | Edit):
+        if any(isinstance(unit, Bounded) for unit in units):
+            names.append("thesis, Corollary A.14, sharpened to the edit distance")
+    if units - {target}:
+        names.append(f"{_GROUP[notion]} (steps of a unit other than the target)")
+    return tuple(names)
+
+
+def _disjoint(releases: Sequence[Release], domain: Domain) -> bool:
+    if isinstance(domain, Table) and domain.multi:
+        return False  # different cells may hold the same record
+    seen: set[object] = set()
+    for release in releases:
+        if not isinstance(release.view, Select):
+            return False
+        cells = set(release.view.cells)
+        if seen & cells:
+            return False
+        seen |= cells
+    return True
+
+
+def assumptions_of(releases: Sequence[Release], domain: Domain) -> tuple[str, ...]:
+    """Return the hypotheses only the owner of data and mechanisms can vouch for."""
+    facts = ["every stated loss holds, for every earlier output if steps are adaptive"]
+    if any(claim.setting == "common" for r in releases for claim in r.claims):
+        facts.append("every common-domain release reads nothing but its view")
+    declared = [_constant(r, domain) for r in releases]
+    found = dict.fromkeys(text for texts in declared for text in texts)
+    return (*facts, *_declared_caps(domain), *found)
+
+
+def verify_constants(release: Release, domain: Domain) -> None:
+    """Check the constants a view declares, where the domain is small enough.
+
+    Raises
+    ------
+    FalsifiedClaimError
+        With the pair that moves further than declared.
+    """
+    for view, source in _declaring(release.view, domain):
+        if source.count() <= _CHECKED_DATABASES:
+            verify_lipschitz(view, source)
+
+
+def _constant(release: Release, domain: Domain) -> list[str]:
+    """Return the declared constants that were not checked, in words."""
+    return [
+        f"{view.name} moves by at most {format_up(view.constant)} ({view.unit_to.name})"
+        f" per step ({view.unit_from.name}) (declared)"
+        for view, source in _declaring(release.view, domain)
+        if source.count() > _CHECKED_DATABASES
+    ]
+
+
+def _declaring(view: View, domain: Domain) -> Iterator[tuple[Lipschitz, Domain]]:
+    """Yield the parts of a view that declare a constant, with what they see."""
+    if isinstance(view, Lipschitz):
+        yield view, domain
+    elif isinstance(view, Chain):
+        yield from _declaring(view.first, domain)
+        yield from _declaring(view.second, image_or_values(view.first, domain))
+
+
+def _declared_caps(domain: Domain) -> list[str]:
+    """Return the limits the domain declares, which the loader must enforce."""
+    caps = []
+    if isinstance(domain, Table) and domain.max_cells is not None:
+        caps.append(f"every record lies in at most {domain.max_cells} cells")
+    if isinstance(domain, Table) and domain.max_size is not None:
+        caps.append(f"the table has at most {domain.max_size} records")
+    if isinstance(domain, Graph) and domain.max_degree is not None:
+        caps.append(f"every vertex has at most {domain.max_degree} edges")
+    return [f"{cap} (declared; enforce it where the data is loaded)" for cap in caps]
+
+
+def warnings_of(
+    target: Granularity, domain: Domain, *, no_guarantee: bool
+) -> tuple[str, ...]:
+    """Return what a reader must know before relying on the number."""
+    found = []
+    if target.splits_person:
+        found.append(CORRELATION_WARNING)
+    if no_guarantee:
+        found.append("delta has reached 1: nothing is promised at this granularity")
+    return tuple(found)
+
+
+# What each release costs at the worst change, worked out when it is looked at.
+
+
+class Contributions(Mapping[str, Loss]):
+    """Name of a release -> its loss at the witness; the untouched are left out.
+
+    A plan may have a million releases and a reader who wants one number, so nothing is
+    computed before it is asked for.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+        Those composed, in order; a name used twice is numbered.
+    result : EngineResult
+        Their composition.
+    delta : number, optional
+        As given to the composition.
+    """
+
+    def __init__(
+        self,
+        releases: Sequence[Release],
+        result: EngineResult,
+        *,
+        delta: Number | None = None,
+    ) -> None:
+        self._releases, self._result, self._delta = releases, result, delta
+
+    @cached_property
+    def _shares(self) -> dict[str, Loss]:
+        shares = release_shares(self._result, delta=self._delta)
+        names = unique_names([release.name for release in self._releases])
+        return {
+            name: share.of_continuous_noise(
+                any(claim.loss.continuous for claim in release.claims)
+            )
+            for name, share, release in zip(names, shares, self._releases, strict=True)
+            if any(share.exact_parameters())
+        }
+
+    def __getitem__(self, name: str) -> Loss:
+        return self._shares[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def __repr__(self) -> str:
+        return repr(self._shares)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._shares,)
+
+
+def unique_names(names: Sequence[str]) -> Sequence[str]:
+    """Return names, numbered by position where one is used twice."""
+    times = Counter(names)
+    if len(times) == len(names):
+        return names
+    taken = {name for name, count in times.items() if count == 1}
+    return [
+        name if name in taken else _numbered(name, at, taken)
+        for at, name in enumerate(names)
+    ]
+
+
+def _numbered(name: str, at: int, taken: set[str]) -> str:
+    numbered = f"{name} #{at + 1}"
+    while numbered in taken:
+        numbered += "'"
+    return numbered
+
+
+# What the parts cost: each release alone, and each release at the worst change.
+
+
+def release_shares(result: EngineResult, *, delta: Number | None) -> list[Loss]:
+    """Return what each release costs at the change that attains the loss."""
+    tally, losses, moved = result.tally, result.table.losses, result.row.influences
+    known: dict[tuple[int, Exact], tuple[Exact, ...]] = {}
+    stated: dict[tuple[Exact, ...], Loss] = {}
+
+    def cost(column: int, at: int) -> tuple[Exact, ...]:
+        key = (at, moved.get(column, 0))
+        if key not in known:
+            known[key] = claim_cost(
+                losses[at], key[1], notion=tally.notion, concentrated=tally.concentrated
+            )
+        return known[key]
+
+    shares = []
+    for claims in tally.claims:
+        values = min(cost(column, at) for column, at in claims)
+        if values not in stated:
+            stated[values] = _as_loss(values, result, delta)
+        shares.append(stated[values])
+    return [shares[kind] for kind in result.table.kind_of.tolist()]
+
+
+def sequential_baseline(
+    domain: Domain,
+    target: Granularity,
+    *,
+    result: EngineResult,
+    delta: Number | None,
+) -> Loss:
+    """Return the sum of the releases' own worst cases: composition without views.
+
+    Always valid, and often several times the composed loss, because no single change
+    is the worst case of every release.
+    """
+    known: dict[Hashable, Exact] = {}
+    reach = {
+        at: _reach(domain, target, column, known)
+        for at, column in enumerate(result.table.columns)
+    }
+    apart = Row(Change("apart", "every release at its own worst change"), reach)
+    values = totals(apart.price(result.tally.charges), result.tally.coordinates)
+    return _as_loss(values, result, delta)
+
+
+def _as_loss(
+    values: tuple[Exact, ...], result: EngineResult, delta: Number | None
+) -> Loss:
+    return front_loss(
+        values,
+        notion=result.tally.notion,
+        concentrated=result.tally.concentrated,
+        delta=delta,
+    )
+
+
+def _reach(
+    domain: Domain,
+    target: Granularity,
+    column: Column,
+    known: dict[Hashable, Exact],
+) -> Exact:
+    """Return the most one change moves a column, asked once per shape of view."""
+    key = (_shape(column.view, domain), column.unit, column.setting)
+    if key not in known:
+        family = change_family(domain, target, columns=(column,))
+        known[key] = family.maximise([Charge((0,), _influence)]).value
+    return known[key]
+
+
+def _influence(influences: tuple[Exact, ...]) -> tuple[Exact, ...]:
+    return influences
+
+
+def _shape(view: View, domain: Domain) -> Hashable:
+    """Return what a view's reach depends on.
+
+    Cells, vertices and times are interchangeable in the neighbour relations, so the
+    reach of a view of one of them is that of any other. Cells of a table whose records
+    are listed column by column are not: one of them may have no record.
+    """
+    if isinstance(view, At | Degree | IncidentEdges):
+        return type(view)
+    if isinstance(view, Window):
+        return (Window, view.length)
+    if isinstance(view, Select) and not getattr(domain, "attributes", ()):
+        return (Select, len(view.cells), view.statistic)
+    return view

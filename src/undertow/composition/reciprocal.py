@@ -16,21 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from undertow.composition.finite import FiniteEngine, Specialised
-from undertow.composition.finite_claims import ReleaseLike
+from undertow.composition.finite_claim import ReleaseLike
 from undertow.errors import AssumptionError, MismatchError
+from undertow.numeric.exact import Exact, ext_max
 from undertow.privacy.divergence import exact_loss_matrix
-from undertow.privacy.exact import Exact
-from undertow.privacy.extended import ext_max
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Domain, Granularity
-
-__all__ = [
-    "UnprotectedPart",
-    "after_post_processing",
-    "check_adaptive_step",
-    "check_reciprocal",
-    "reciprocal_lower_bound",
-]
 
 # Float rounding of the logarithms of a probability table.
 _LOG_SLACK = 1e-12

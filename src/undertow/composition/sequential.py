@@ -13,26 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Self
 
-from undertow.composition.finite_claims import at_distance, exact_distance, one_notion
+from undertow.composition.finite_claim import at_distance, exact_distance, one_notion
 from undertow.errors import AssumptionError
-from undertow.privacy.exact import Exact, round_up, sqrt_up
-from undertow.privacy.extended import ext_sum
+from undertow.numeric.exact import Exact, ext_sum, round_up, sqrt_up
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.metric import Pullback, Scaled, image_or_values
-from undertow.spaces.view_range import range_of
-
-__all__ = [
-    "ApproxTerm",
-    "ComposedApprox",
-    "ComposedMetric",
-    "compose_approx",
-    "compose_gauss",
-    "compose_pure",
-    "compose_zc",
-    "exact_delta",
-    "sequential",
-]
+from undertow.spaces.view.range import range_of
 
 Pair = tuple[Database, Database]
 DeltaFunction = Callable[[Database, Database, Domain], Exact]

@@ -4,9 +4,6 @@ from undertow.correlation.accountant import (
     CorrelatedAccountant,
     compose_leakages,
 )
-from undertow.correlation.adversary import (
-    Adversary,
-)
 from undertow.correlation.attack import (
     AdvantageCalibration,
     Attack,
@@ -19,13 +16,12 @@ from undertow.correlation.attack import (
     optimal_attack,
     strongest_attack,
 )
-from undertow.correlation.blocks import (
-    Blocks,
-    Independent,
-    block_leakage,
-)
 from undertow.correlation.calibrate import (
+    WhatIf,
     calibrate,
+    calibrate_over,
+    explain,
+    what_if,
 )
 from undertow.correlation.empirical import (
     KernelSettings,
@@ -51,21 +47,13 @@ from undertow.correlation.finite import (
     worst_case_kernel,
     worst_case_leakage,
 )
-from undertow.correlation.fitting import (
-    GaussianFit,
-    GoodnessOfFit,
-    MarkovFit,
-    anytime_interval,
-    correlation_upper_limit,
-    fit_gaussian,
-    fit_markov,
-    fit_markov_private,
-)
 from undertow.correlation.floor import (
     AccuracyGap,
+    NativeMechanism,
     accuracy_floor,
     accuracy_gap,
     impossibility_beta,
+    native_mechanism,
     packing_beta,
     packing_floor,
 )
@@ -80,12 +68,27 @@ from undertow.correlation.gaussian import (
     partial_shift,
     worst_factor,
 )
-from undertow.correlation.general import (
+from undertow.correlation.gaussian.model import (
+    GaussianFit,
+    correlation_upper_limit,
+    fit_gaussian,
+)
+from undertow.correlation.group import (
+    Blocks,
+    Independent,
+    IndependentUnits,
+    block_leakage,
     general_budget,
     general_leakage,
+    tightness_law,
+    tightness_leakage,
+    tightness_lower_bound,
+    tightness_parameter,
+    tightness_pearson,
 )
 from undertow.correlation.leak import (
     leakage,
+    leakage_of,
 )
 from undertow.correlation.markov import (
     HigherOrderChain,
@@ -103,25 +106,14 @@ from undertow.correlation.markov import (
     transition_ratio,
     window_leakage,
 )
-from undertow.correlation.mechanism_leak import (
-    leakage_of,
-)
-from undertow.correlation.method import (
-    Method,
-)
+from undertow.correlation.markov.chain import MarkovFit, fit_markov, fit_markov_private
 from undertow.correlation.model import (
     Assumptions,
     Conditional,
+    Method,
     Model,
 )
-from undertow.correlation.native import (
-    NativeMechanism,
-    native_mechanism,
-)
-from undertow.correlation.odds import (
-    posterior_odds_interval,
-    posterior_probability_interval,
-)
+from undertow.correlation.observation import GoodnessOfFit, anytime_interval
 from undertow.correlation.pedigree import (
     Genotype,
     Pedigree,
@@ -136,32 +128,17 @@ from undertow.correlation.query import (
     LinearQuery,
     LipschitzQuery,
     Query,
+    Scope,
 )
 from undertow.correlation.result import (
     Accuracy,
+    Adversary,
     CoveredMechanisms,
     Leakage,
     LeakageCalibration,
     LeakageEstimate,
-)
-from undertow.correlation.robust import (
-    WhatIf,
-    calibrate_over,
-    explain,
-    what_if,
-)
-from undertow.correlation.scope import (
-    Scope,
-)
-from undertow.correlation.tightness import (
-    tightness_law,
-    tightness_leakage,
-    tightness_lower_bound,
-    tightness_parameter,
-    tightness_pearson,
-)
-from undertow.correlation.units import (
-    IndependentUnits,
+    posterior_odds_interval,
+    posterior_probability_interval,
 )
 
 __all__ = [

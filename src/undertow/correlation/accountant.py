@@ -6,25 +6,28 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NoReturn
 
 from undertow._validate import check_index, check_positive
-from undertow.correlation.adversary import Adversary, adversary_witness
-from undertow.correlation.blocks import Blocks
-from undertow.correlation.compose import compose_leakages
-from undertow.correlation.general import general_leakage
+from undertow.correlation.group import Blocks, general_leakage
 from undertow.correlation.leak import choose_methods, leakage, require_cheap
 from undertow.correlation.model import Model
-from undertow.correlation.query import AnyQuery, LinearQuery, LipschitzQuery, Query
-from undertow.correlation.result import Leakage
-from undertow.correlation.scope import Scope
+from undertow.correlation.query import (
+    AnyQuery,
+    LinearQuery,
+    LipschitzQuery,
+    Query,
+    Scope,
+)
+from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import (
     AssumptionError,
     BudgetExceeded,
+    CompositionError,
     NotApplicable,
 )
-from undertow.privacy.exact import Number, exact, round_up_decimal
-
-__all__ = ["CorrelatedAccountant", "Spend", "compose_leakages"]
+from undertow.numeric.exact import Number, exact, round_up_decimal
+from undertow.privacy.result import Witness
 
 Interval = tuple[float, float]
 
@@ -355,3 +358,61 @@ def _class_of(query: Query, *, repeats: bool) -> Query:
     if isinstance(query, LinearQuery) and query.interval is not None:
         return LipschitzQuery(query.largest_weight, clip=query.interval)
     return query if isinstance(query, LipschitzQuery) else AnyQuery()
+
+
+# Why leakages are not added.
+
+
+def compose_leakages(*leakages: Leakage) -> NoReturn:
+    r"""Refuse to add leakages, which is no bound, and say what is one.
+
+    Raises
+    ------
+    CompositionError
+        Always. Its witness is a law of two bits and a mechanism that leak 0.7180751
+        once and 1.4615494 twice, more than the sum 1.4361502.
+
+    Notes
+    -----
+    The talk [1]_ lists sequential composition among the properties of BDP; it does not
+    hold for sums of leakages. After one output the attacker's law of the other records
+    is no longer the model's, so that the second release may tell more than it could
+    alone. Proved on the theory page of correlated composition.
+
+    References
+    ----------
+    .. [1] P. Guerra-Balboa, *Balancing Privacy and Utility in Correlated Data*, talk,
+       INRIA Montpellier, 2025.
+
+    Examples
+    --------
+    >>> from undertow.correlation.group import general_leakage
+    >>> try:
+    ...     compose_leakages(general_leakage(1, 2), general_leakage(1, 2))
+    ... except CompositionError as refusal:
+    ...     print(refusal.source)
+    Bayesian DP does not compose by adding leakages
+    """
+    shown = " + ".join(f"{each.value:.6g}" for each in leakages) or "nothing"
+    raise CompositionError(
+        f"leakages must not be added, got {shown}: two runs can leak 1.4615494 where "
+        "each alone leaks 0.7180751; use CorrelatedAccountant, which adds DP levels "
+        "and converts once.",
+        witness=_counterexample(),
+        source="Bayesian DP does not compose by adding leakages",
+    )
+
+
+def _counterexample() -> Witness:
+    return Witness(
+        "adversary",
+        "aims at the first of two bits and knows nothing, seeing twice, at DP level "
+        "0.5, the noisy count or each bit through randomized response",
+        {
+            "joint": ((0.09, 0.01), (0.45, 0.45)),
+            "epsilon": 0.5,
+            "runs": 2,
+            "leakage_once": 0.7180751,
+            "leakage_twice": 1.4615494,
+        },
+    )

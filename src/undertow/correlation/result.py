@@ -1,37 +1,45 @@
-"""What a leakage computation hands back.
+"""What a leakage computation hands back: a bound, an estimate or a calibration.
 
-A :class:`Leakage` is a proved bound on what a Bayesian attacker learns, with the model,
-the scope and the class of attackers it speaks of; a verdict without these three means
-nothing. A :class:`LeakageEstimate` is a measured lower bound. A
-:class:`LeakageCalibration` is the noise that keeps a promise, and its price.
+A :class:`Leakage` is a proved bound on what a Bayesian attacker learns, with the
+model, the scope and the class of attackers it speaks of; a verdict without these
+three means nothing. A :class:`LeakageEstimate` is a measured lower bound. A
+:class:`LeakageCalibration` is the noise that keeps a promise, and its price. An
+:class:`Adversary` says who attacks: the record aimed at, and the records already
+known. What a leakage means for the attacker's odds stands at the end.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
-from undertow._numeric import nudge_up
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.scope import Scope
+from undertow._validate import (
+    check_count,
+    check_index,
+    check_non_negative,
+    check_probability,
+)
+from undertow.correlation.query import Scope
 from undertow.errors import NotApplicable
 from undertow.mechanisms.accuracy import laplace_accuracy
+from undertow.mechanisms.continuous import LaplaceMechanism
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.randomized_response import RandomizedResponse
-from undertow.privacy.exact import exact, round_up
+from undertow.numeric.exact import exact, round_up
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Alternative, Bound, Calibration, Estimate, _Shown
-
-__all__ = [
-    "Accuracy",
-    "CoveredMechanisms",
-    "Leakage",
-    "LeakageCalibration",
-    "LeakageEstimate",
-]
+from undertow.privacy.result import (
+    Alternative,
+    Bound,
+    Calibration,
+    Estimate,
+    Witness,
+    _Shown,
+)
 
 # Scales tried for what rounding adds; two or three are enough, if any is.
 _TRIES = 8
@@ -392,3 +400,226 @@ class LeakageCalibration(Calibration):
     def cost(self) -> float:
         """How many times more noise than for independent records."""
         return self.target / self.value if self.value > 0 else math.inf
+
+
+# Who attacks: the record aimed at, and the records already known.
+
+# More known records than this are counted instead of listed in words.
+_LISTED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Adversary:
+    """An attacker (K, i): knows the records `known`, aims at the record `target`.
+
+    Parameters
+    ----------
+    target : int
+        Index of the record aimed at, from 0.
+    known : iterable of int
+        Indices of the records known; the target is not among them.
+    values : mapping of int to object, optional
+        What is known: the value of each known record, where a worst one was found.
+
+    Examples
+    --------
+    >>> Adversary(2, {0, 4}, {0: 1, 4: 0}).summary
+    'aims at record 2, knows record 0 = 1 and record 4 = 0'
+    >>> Adversary(0).summary
+    'aims at record 0, knows no other record'
+    """
+
+    target: int
+    known: frozenset[int] = frozenset()
+    values: Mapping[int, Any] = field(default_factory=dict, hash=False)
+
+    def __init__(
+        self,
+        target: int,
+        known: Iterable[int] = (),
+        values: Mapping[int, Any] | None = None,
+    ) -> None:
+        listed = frozenset(check_count(j, "known record", minimum=0) for j in known)
+        object.__setattr__(self, "target", check_count(target, "target", minimum=0))
+        object.__setattr__(self, "known", listed)
+        object.__setattr__(self, "values", MappingProxyType(dict(values or {})))
+        if self.target in self.known:
+            raise ValueError(
+                f"known must not contain the target, got record {target} in both."
+            )
+        if not set(self.values) <= self.known:
+            stray = sorted(set(self.values) - self.known)[0]
+            raise ValueError(f"values must be of known records, got record {stray}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Adversary, (self.target, tuple(self.known), dict(self.values))
+
+    def within(self, size: int) -> Adversary:
+        """Return the adversary itself, after checking its indices against `size`."""
+        for record in (self.target, *self.known):
+            check_index(record, "record", size=size)
+        return self
+
+    def unknown(self, size: int) -> tuple[int, ...]:
+        """Return the records neither known nor aimed at, among `size` records."""
+        self.within(size)
+        return tuple(j for j in range(size) if j not in self.known and j != self.target)
+
+    @property
+    def summary(self) -> str:
+        """The adversary in words."""
+        return f"aims at record {self.target}, knows {self._known_words()}"
+
+    def _known_words(self) -> str:
+        if not self.known:
+            return "no other record"
+        if len(self.known) > _LISTED:
+            return f"{len(self.known)} other records"
+        words = [self._record_words(j) for j in sorted(self.known)]
+        return (
+            words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        )
+
+    def _record_words(self, record: int) -> str:
+        if record in self.values:
+            return f"record {record} = {self.values[record]}"
+        return f"record {record}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {
+            "target": self.target,
+            "known": sorted(self.known),
+            "values": {str(j): self.values[j] for j in sorted(self.values)},
+        }
+
+
+def adversary_witness(
+    adversary: Adversary,
+    *,
+    pair: tuple[Any, Any] | None = None,
+    output: Any = None,
+    note: str = "",
+) -> Witness:
+    """Return the witness of a leakage: who, which two secrets, which output.
+
+    Examples
+    --------
+    >>> adversary_witness(Adversary(0, {1}), pair=(1, 0), output=2).summary
+    'aims at record 0, knows record 1; tells 1 from 0; seeing 2'
+    """
+    words = [adversary.summary]
+    details: dict[str, Any] = dict(adversary.to_dict())
+    if pair is not None:
+        words.append(f"tells {pair[0]} from {pair[1]}")
+        details["pair"] = pair
+    if output is not None:
+        words.append(f"seeing {output}")
+        details["output"] = output
+    if note:
+        words.append(note)
+    return Witness("adversary", "; ".join(words), details)
+
+
+# What a leakage means: how far an attacker's odds can move.
+
+# Covers the rounding of the exponential and of the few operations around it.
+_MARGIN = 1e-14
+
+
+def posterior_odds_interval(
+    prior_odds: float, leakage: float | Leakage
+) -> tuple[float, float]:
+    r"""Return how far the odds of one secret against another can move.
+
+    .. math:: o\,e^{-B} \le o' \le o\,e^{B}
+
+    Parameters
+    ----------
+    prior_odds : float
+        The odds o before the release, given what the attacker knows; non-negative.
+    leakage : float or Leakage
+        The B; may be infinite.
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest odds after the release, rounded outwards.
+
+    Notes
+    -----
+    Equation 19 of [1]_: the leakage is the supremum of posterior minus prior log-odds.
+    Odds of 0 and infinity stay: no release makes the impossible possible.
+
+    References
+    ----------
+    .. [1] M. Lange, *Utility of Semantic Privacy Notions for Correlated Data*,
+       master's thesis, KIT, 2024.
+
+    Examples
+    --------
+    >>> low, high = posterior_odds_interval(1.0, 1.0)
+    >>> round(low, 6), round(high, 6)
+    (0.367879, 2.718282)
+    """
+    odds, bound = check_non_negative(prior_odds, "prior_odds"), _read(leakage)
+    if odds in (0.0, math.inf):
+        return odds, odds
+    # The product is split, so that tiny odds and large leakages do not overflow.
+    low, high = math.log(odds) - bound, math.log(odds) + bound
+    slack = _MARGIN * (1 + abs(math.log(odds)) + (bound if bound < math.inf else 0))
+    return _exp(low - slack), _exp(high + slack)
+
+
+def posterior_probability_interval(
+    prior: float, leakage: float | Leakage
+) -> tuple[float, float]:
+    r"""Return how far the probability of one of two secrets can move.
+
+    .. math:: \frac{p}{p + (1-p)e^{B}} \le p' \le \frac{p}{p + (1-p)e^{-B}}
+
+    Parameters
+    ----------
+    prior : float
+        Probability p of the secret before the release, against one other; in [0, 1].
+    leakage : float or Leakage
+        The B; may be infinite.
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest probability after the release, rounded outwards.
+
+    Notes
+    -----
+    :func:`posterior_odds_interval` at odds :math:`p/(1-p)`. With more than two possible
+    secrets it holds for the conditional probability given that it is one of the two. A
+    leakage of 8, common in plots of the literature, moves even odds to 0.9997: it says
+    next to nothing.
+
+    Examples
+    --------
+    >>> low, high = posterior_probability_interval(0.5, 1.0)
+    >>> round(low, 6), round(high, 6)
+    (0.268941, 0.731059)
+    """
+    p, bound = check_probability(prior, "prior"), _read(leakage)
+    if p in (0.0, 1.0):
+        return p, p
+    low = p / (p + (1 - p) * _exp(bound))
+    high = p / (p + (1 - p) * _exp(-bound))
+    slack = 4 * _MARGIN
+    return max(0.0, nudge_down(low * (1 - slack))), min(1.0, inflate(high, slack))
+
+
+def _read(leakage: float | Leakage) -> float:
+    if isinstance(leakage, Leakage):
+        return leakage.value
+    return check_non_negative(leakage, "leakage")
+
+
+def _exp(exponent: float) -> float:
+    try:
+        return math.exp(exponent)
+    except OverflowError:
+        return math.inf

@@ -2,11 +2,15 @@
 
 from undertow.datasets.adult import (
     HOURS_LIMIT,
+    IMPUTED,
     Adult,
     Hours,
+    People,
     hours_stand_in,
     load_adult,
     load_adult_hours,
+    load_people,
+    people_stand_in,
     read_parquet,
 )
 from undertow.datasets.city import (
@@ -16,32 +20,26 @@ from undertow.datasets.city import (
     synthetic_city,
     write_city,
 )
-from undertow.datasets.folder import data_folder, read_columns, require_file
-from undertow.datasets.genotypes import Genotypes, genotypes_stand_in, load_genotypes
-from undertow.datasets.heights import (
+from undertow.datasets.family import (
+    FAMILY_IQ_COVARIANCE,
+    FAMILY_IQ_MEANS,
     GALTON_CORRELATION,
     GALTON_DEVIATIONS,
     GALTON_MEANS,
+    Genotypes,
     Heights,
-    galton_covariance,
-    galton_stand_in,
-    load_galton,
-)
-from undertow.datasets.intelligence import (
-    FAMILY_IQ_COVARIANCE,
-    FAMILY_IQ_MEANS,
     Scores,
     family_iq_stand_in,
+    galton_covariance,
+    galton_stand_in,
+    genotypes_stand_in,
     load_family_iq,
+    load_galton,
+    load_genotypes,
     synthetic_iq,
 )
-from undertow.datasets.people import (
-    IMPUTED,
-    People,
-    load_people,
-    people_stand_in,
-)
-from undertow.datasets.roads import (
+from undertow.datasets.folder import data_folder, read_columns, require_file
+from undertow.datasets.road import (
     CITIES,
     RoadNetwork,
     Walks,
@@ -51,6 +49,7 @@ from undertow.datasets.roads import (
     load_roads,
     load_stays,
     load_trips,
+    walks_stand_in,
 )
 from undertow.datasets.series import (
     ACTIVITY_TRANSITION,
@@ -63,7 +62,6 @@ from undertow.datasets.series import (
     load_household,
     simulate_chain,
 )
-from undertow.datasets.walks import walks_stand_in
 from undertow.errors import DataError
 
 __all__ = [

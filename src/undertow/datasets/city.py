@@ -17,14 +17,6 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count
 
-__all__ = [
-    "CITY_START",
-    "CITY_TRANSITION",
-    "City",
-    "synthetic_city",
-    "write_city",
-]
-
 CITY_TRANSITION = ((0.97, 0.03), (0.03, 0.97))
 """From the south bank (0) and the north bank (1) to either, in a third of a day."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from undertow.errors import DataError
 
-__all__ = ["data_folder", "read_columns", "require_file"]
-
 
 def data_folder(given: str | Path | None = None) -> Path | None:
     """Return the folder of the real data: `given`, else ``UNDERTOW_DATA``, else None.

@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 
 from undertow.datasets.folder import read_columns, require_file
 
-__all__ = [
-    "ACTIVITY_TRANSITION",
-    "ELECTRICITY_TRANSITIONS",
-    "Series",
-    "activity_stand_in",
-    "electricity_stand_in",
-    "load_activity",
-    "load_electricity",
-    "load_household",
-    "simulate_chain",
-]
-
 MISSING = -1
 
 ACTIVITY_TRANSITION = ((0.882, 0.118), (0.305, 0.695))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from undertow.ledger import _extras as _extras  # first: it says what is missing
-from undertow.ledger.budget_ledger import BudgetLedger
-from undertow.ledger.charge import Charge
-from undertow.ledger.reader import BudgetState
-from undertow.ledger.record import Entry, Head
-from undertow.ledger.terms import LeakageBudget
-from undertow.ledger.verify import Fault, verify_ledger
+from undertow.ledger.budget_ledger import BudgetLedger, BudgetState
+from undertow.ledger.fault import Fault, verify_ledger
+from undertow.ledger.record import Charge, Entry, Head, LeakageBudget
 
 __all__ = [
     "BudgetLedger",

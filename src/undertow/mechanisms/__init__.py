@@ -15,19 +15,11 @@ from undertow.mechanisms.bounded_noise import (
     ClampedMechanism,
     TruncatedMechanism,
 )
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
     LatticeMechanism,
-)
-from undertow.mechanisms.exponential import (
-    ExponentialMechanism,
-)
-from undertow.mechanisms.gaussian import (
-    GaussianMechanism,
-)
-from undertow.mechanisms.laplace import (
-    LaplaceMechanism,
 )
 from undertow.mechanisms.noise import (
     BitSource,
@@ -40,12 +32,10 @@ from undertow.mechanisms.noise import (
     SimulatedSource,
     secure_source,
 )
-from undertow.mechanisms.noisy_max import (
-    NoisyMax,
-)
 from undertow.mechanisms.randomized_response import (
     RandomizedResponse,
 )
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 
 __all__ = [
     "BitSource",

@@ -13,21 +13,11 @@ from fractions import Fraction
 
 from scipy.special import erfc, erfinv, ndtri
 
-from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_choice
+from undertow.mechanisms.base import float_size, read_dimension
 from undertow.mechanisms.noise.draw import read_positive
-from undertow.mechanisms.values import float_size, read_dimension
-from undertow.privacy.exact import Number, exact, round_up
-
-__all__ = [
-    "accuracy_interval",
-    "gaussian_accuracy",
-    "gaussian_confidence",
-    "laplace_accuracy",
-    "laplace_confidence",
-    "laplace_scale",
-    "log_ratio",
-]
+from undertow.numeric.exact import Number, exact, round_up
+from undertow.numeric.rounding import inflate, nudge_up
 
 # Covers the rounding of the logarithm, the square root and the normal quantile.
 _MARGIN = 1e-14

@@ -1,37 +1,232 @@
 r"""Laplace and Gaussian noise on a lattice: the laws that are really released.
 
 Values and outputs are multiples of a step that is a power of two; with the default
-``exponent=0`` they are integers.
+``exponent=0`` they are integers. The mass, the tails and delta of the Gaussian are sums
+of :math:`e^{-k^2/2\sigma^2}` over whole steps.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
+from functools import lru_cache
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import erfcx, log_ndtr
 
-from undertow.errors import AssumptionError
-from undertow.mechanisms.gaussian_sum import (
-    delta_up,
-    far_ratios,
-    log_normaliser,
-    log_tail_smooth,
-    tail_ratios,
+from undertow.errors import AssumptionError, MismatchError
+from undertow.mechanisms.base import (
+    AdditiveMechanism,
+    Support,
+    float_size,
+    norm_factor,
+    read_dimension,
+    read_vector,
+    sqrt_nearest,
 )
-from undertow.mechanisms.lattice_mechanism import LatticeMechanism, read_exponent
-from undertow.mechanisms.noise.draw import read_positive
-from undertow.mechanisms.noise.lattice import LatticeGaussian, LatticeLaplace
-from undertow.mechanisms.norm import norm_factor
-from undertow.mechanisms.values import float_size, read_dimension, sqrt_nearest
-from undertow.privacy.exact import Number, exact
+from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
+from undertow.mechanisms.noise.lattice import (
+    LatticeGaussian,
+    LatticeLaplace,
+    lattice_round,
+)
+from undertow.numeric.exact import (
+    Number,
+    exact,
+    format_up,
+    round_down,
+    round_up,
+    sqrt_up,
+)
+from undertow.numeric.rounding import exp_up, greatest_int, inflate, log_down, nudge_up
+from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import ZCDP, Approx, Pure
 from undertow.spaces.base import Metric
 
-__all__ = ["DiscreteGaussianMechanism", "DiscreteLaplaceMechanism", "LatticeMechanism"]
+_MARGIN = 1e-12
+_SMALLEST = math.nextafter(0.0, 1.0)
+_LARGEST_EXPONENT = 970
+# Steps that a float can count, further than any noise reaches.
+_FARTHEST_STEP = 10**308
+
+
+class LatticeMechanism(AdditiveMechanism):
+    """Noise on the multiples of a power of two."""
+
+    __slots__ = ()
+    measure = "counting"
+    exponent: int
+
+    @abstractmethod
+    def _lattice(self) -> LatticeLaplace | LatticeGaussian:
+        """Return the sampler, in steps."""
+
+    @abstractmethod
+    def _log_mass(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log probability of a whole number of steps."""
+
+    @abstractmethod
+    def _log_tail(self, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log probability of at least `steps` steps, at least 1."""
+
+    @property
+    def step(self) -> Fraction:
+        """The step of the lattice."""
+        return Fraction(2) ** self.exponent
+
+    def noise_log_density(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log probability of the noise; minus infinity off the lattice."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = noise / float(self.step)
+            on_lattice = steps == np.rint(steps)
+            return np.where(on_lattice, self._log_mass(steps), -np.inf)
+
+    def noise_log_cdf(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log probability of noise at most `noise`."""
+        with np.errstate(over="ignore"):
+            steps = np.floor(noise / float(self.step))
+            below = steps < 0
+            tail = self._log_tail(np.where(below, -steps, steps + 1))
+        return np.where(below, tail, np.log1p(-np.exp(tail)))
+
+    def support(self, given: ArrayLike) -> Support:
+        """Return the lattice."""
+        return Support(step=self.step)
+
+    def confidence(self, alpha: Number) -> float:
+        """Return the probability of an error of at least `alpha`.
+
+        Exact for one coordinate, a union bound for several.
+        """
+        error = exact(alpha, "alpha")
+        if isinstance(alpha, float) and error != math.inf:
+            error = Fraction(alpha)  # a lattice point stays one
+        if error in (0, math.inf):
+            return 0.0 if error else 1.0
+        steps = math.ceil(error / self.step)
+        tail = math.exp(self._log_tail_at(steps))
+        bound = inflate(2 * self.dimension * tail, _MARGIN)
+        return min(1.0, max(bound, _SMALLEST))
+
+    def accuracy(self, beta: Number) -> float:
+        """Return the least error on the lattice reached with probability <= `beta`."""
+        share = exact(beta, "beta", at_most=1)
+        if share == 0:
+            raise ValueError("beta must be in (0, 1], got 0.")
+        if self.confidence(0) <= share:
+            return 0.0
+        steps = greatest_int(lambda m: self._exceeds(m, Fraction(share))) + 1
+        return round_up(steps * self.step)
+
+    def _exceeds(self, steps: int, share: Fraction) -> bool:
+        """Return whether an error of `steps` may be likelier than `share`."""
+        if steps == 0 or share > Fraction(1, 10**290):
+            return self.confidence(steps * self.step) > share
+        # Too small for a float: compare logarithms.
+        tail = self._log_tail_at(steps)
+        logs = math.log(2 * self.dimension) + tail
+        return logs + _MARGIN * (1 - tail) > log_down(share)
+
+    def _log_tail_at(self, steps: int) -> float:
+        with np.errstate(over="ignore"):
+            return float(self._log_tail(np.asarray(float(min(steps, _FARTHEST_STEP)))))
+
+    def sample(self, values: ArrayLike, *, source: NoiseSource | None = None) -> Draw:
+        """Draw noisy values.
+
+        Parameters
+        ----------
+        values : array_like
+            Multiples of the step; with k > 1 coordinates, the last axis has length k.
+        source : NoiseSource, optional
+            Operating-system entropy by default.
+
+        Returns
+        -------
+        Draw
+            Integers if the step is 1, else floats that are exact multiples of it.
+
+        Raises
+        ------
+        MismatchError
+            If a value is off the lattice.
+        """
+        array = np.asarray(values)
+        lattice_round(array, self.exponent)  # refuses what is not a finite number
+        if not _on_lattice(array, self.exponent):
+            raise MismatchError(
+                f"values must be multiples of the step {self.step}; round them first, "
+                "or use LaplaceMechanism or GaussianMechanism, which round and charge "
+                "for it."
+            )
+        return self.sample_rounded(array, source=source)
+
+    def sample_rounded(
+        self, values: ArrayLike, *, source: NoiseSource | None = None
+    ) -> Draw:
+        """Round to the lattice, halves up, and draw; rounding may cost up to a step."""
+        array = np.asarray(values)
+        if self.dimension > 1 and array.shape[-1:] != (self.dimension,):
+            raise MismatchError(
+                f"values must have {self.dimension} coordinates on the last axis, "
+                f"got shape {array.shape}."
+            )
+        if self.exponent == 0:
+            return self._lattice().sample_steps(array, source=source)
+        return self._lattice().sample(array, source=source)
+
+    def _gaps(self, first: ArrayLike, second: ArrayLike) -> list[Fraction]:
+        x = read_vector(first, self.dimension, "first", binary=True)
+        y = read_vector(second, self.dimension, "second", binary=True)
+        if any(value % self.step for value in (*x, *y)):
+            raise MismatchError(f"values must be multiples of the step {self.step}.")
+        return [abs(a - b) for a, b in zip(x, y, strict=True)]
+
+
+def read_exponent(exponent: int) -> int:
+    """Read the exponent of a step that floats can hold."""
+    if isinstance(exponent, bool) or not isinstance(exponent, int):
+        raise TypeError(f"exponent must be an int, got {type(exponent).__name__}.")
+    if not -1074 <= exponent <= _LARGEST_EXPONENT:
+        raise ValueError(f"exponent must be in -1074..970, got {exponent}.")
+    return exponent
+
+
+def released_exponent(exponent: int, size: Fraction, name: str) -> int:
+    """Return the exponent of the lattice that noise of a size is released on.
+
+    Raises
+    ------
+    ValueError
+        If floats cannot hold the lattice.
+    """
+    if not -1074 <= exponent <= _LARGEST_EXPONENT:
+        raise ValueError(
+            f"{name} must be between 1e-300 and 1e299 to be drawn on a lattice of "
+            f"floats, got {format_up(size, 3)}; give the values in another unit."
+        )
+    return exponent
+
+
+def _on_lattice(array: NDArray[Any], exponent: int) -> bool:
+    """Return whether finite numbers are multiples of a power of two, exactly."""
+    if array.dtype.kind == "f":  # the remainder of two doubles is a double
+        return not np.fmod(array.astype(np.float64), math.ldexp(1.0, exponent)).any()
+    if exponent <= 0:
+        return True
+    return not (
+        array.any() if exponent > 63 else (array >> exponent << exponent != array).any()
+    )
+
+
+# Laplace and Gaussian noise on a lattice: the laws that are really released.
+#
+# Values and outputs are multiples of a step that is a power of two; with the default
+# ``exponent=0`` they are integers.
 
 # Up to this sigma, in steps, tails are tabulated; above it the Euler-Maclaurin formula
 # is as accurate as double precision.
@@ -233,3 +428,98 @@ class DiscreteGaussianMechanism(LatticeMechanism):
         if far.any():
             ratios[far] = far_ratios(steps[far], float(variance))
         return np.asarray(self._log_mass(steps) + np.log(ratios))
+
+
+# Sums of :math:`e^{-k^2/2\sigma^2}` over integers: mass, tails and delta.
+#
+# Everything is in steps of the lattice, so the law is that of the integer Gaussian.
+
+# Most terms that an exact sum for delta may have.
+_LARGEST_SUM = 1 << 22
+# Steps over sigma beyond which logarithms of tails leave the floats, and the square at
+# which tails themselves do, exp(-800).
+_FARTHEST, _NOTHING = 1e150, 1600
+
+
+@lru_cache(maxsize=64)
+def log_normaliser(variance: Fraction) -> float:
+    """Return the log of the sum of exp(-k^2 / 2 variance) over the integers."""
+    v = float(variance)
+    if v >= 9:  # by Poisson summation the rest is below exp(-18 pi^2)
+        return math.log(2 * math.pi * v) / 2
+    return math.log(math.fsum(math.exp(-k * k / (2 * v)) for k in range(-120, 121)))
+
+
+@lru_cache(maxsize=16)
+def tail_ratios(variance: Fraction) -> NDArray[np.float64]:
+    """Return P[Z >= m] / P[Z = m] for m = 0, 1, ..., backwards from the far end."""
+    v = float(variance)
+    last = math.ceil(40 * math.sqrt(v)) + 2
+    ratio = float(far_ratios(np.array([float(last)]), v)[0])
+    ratios = [ratio]
+    for m in range(last - 1, -1, -1):
+        ratio = 1 + math.exp(-(2 * m + 1) / (2 * v)) * ratio
+        ratios.append(ratio)
+    return np.array(ratios[::-1])
+
+
+def far_ratios(steps: NDArray[np.float64], v: float) -> NDArray[np.float64]:
+    """Return P[Z >= m] / P[Z = m] past 40 sigma, where it has few terms."""
+    j = np.arange(math.ceil(math.sqrt(v)) + 40, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        terms = np.exp(-np.multiply.outer(steps, j) / v - j**2 / (2 * v))
+    return np.asarray(terms.sum(axis=-1))
+
+
+def log_tail_smooth(steps: NDArray[np.float64], variance: float) -> NDArray[np.float64]:
+    """Return log P[Z >= m] by the midpoint rule and its correction.
+
+    The correction is exact for an exponential tail, to which the law tends.
+    """
+    sigma = math.sqrt(variance)
+    x = np.minimum((steps - 0.5) / sigma, _FARTHEST)
+    hazard = math.sqrt(2 / math.pi) / erfcx(x / math.sqrt(2))
+    b = np.sqrt(x * hazard / variance)  # log of (b / 2) / sinh(b / 2)
+    # Below, the two last terms cancel to less than a float can add.
+    safe = np.maximum(b, 1e-12)
+    return np.asarray(log_ndtr(-x) + np.log(safe / -np.expm1(-safe)) - safe / 2)
+
+
+def delta_up(variance: Fraction, t: int, epsilon: Fraction) -> float:
+    """Return delta at integer distance t, rounded up."""
+    c = math.ceil(epsilon * variance / t + Fraction(t, 2))
+    v, first = float(variance), c - t
+    if first**2 > _NOTHING * variance:  # both tails are nothing, or nearly everything
+        return 1.0 if first < 0 else math.nextafter(0.0, 1.0)
+    last = max(first, 0) + math.ceil(min(40 * math.sqrt(v), 800 * v / max(first, 1)))
+    if last - first > _LARGEST_SUM:
+        return delta_smooth(variance, t, epsilon=epsilon, c=c)
+    # The terms are p(j) (1 - exp(epsilon - (2 j t + t^2) / 2v)) for j = k - t, and p(j)
+    # is taken relative to its largest value, so that no term underflows.
+    top = max(first, 0)
+    j = np.arange(first, last + 1, dtype=np.float64)
+    lead = float(epsilon - Fraction(2 * first * t + t * t) / (2 * variance))
+    gap = -np.expm1(np.minimum(lead - (j - first) * (t / v), 0.0))
+    terms = np.exp(-(j - top) * (j + top) / (2 * v)) * gap
+    height = -float(Fraction(top * top) / (2 * variance)) - log_normaliser(variance)
+    total = math.fsum(terms.tolist())
+    nearest = math.exp(height + math.log(total)) if total else 0.0
+    return nudge_up(inflate(nearest, 2e-12))
+
+
+def delta_smooth(variance: Fraction, t: int, *, epsilon: Fraction, c: int) -> float:
+    """Bound delta by the continuous curve and the error of the midpoint rule."""
+    sigma = math.sqrt(variance)
+    delta = gdp_delta(sqrt_up(Fraction(t * t) / variance), round_down(epsilon))
+    near, far = (c - t - 0.5) / sigma, (c - 0.5) / sigma
+    variation = _variation(near, Fraction(0)) + _variation(far, epsilon)
+    return inflate(delta + variation / (8 * float(variance)), _MARGIN)
+
+
+def _variation(start: float, log_weight: Fraction) -> float:
+    """Bound the variation of the weighted normal density's slope from `start` on."""
+    # It is start * density from 1 on, and 4 times the density at 1 over all reals.
+    if start < 1:
+        return 4 * exp_up(log_weight - Fraction(1, 2)) / math.sqrt(2 * math.pi)
+    height = exp_up(log_weight - Fraction(start) ** 2 / 2)
+    return start * height / math.sqrt(2 * math.pi)

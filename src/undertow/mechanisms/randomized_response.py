@@ -17,19 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import inflate
 from undertow.errors import MismatchError
-from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource
+from undertow.mechanisms.base import (
+    PRECISE,
+    ChoiceMechanism,
+    ChoiceSource,
+    decimal_up,
+    read_candidates,
+)
 from undertow.mechanisms.noise.draw import Draw
-from undertow.mechanisms.noise.exponential import exp_bracket
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.values import PRECISE, decimal_up, read_candidates
-from undertow.privacy.exact import Number, exact
+from undertow.numeric.exact import Number, exact
+from undertow.numeric.rounding import exp_bracket, inflate
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
 from undertow.spaces.metric import DiscreteMetric, Scaled
-
-__all__ = ["RandomizedResponse"]
 
 # Bits of the odds e^-epsilon beyond its leading one.
 _PRECISION = 56

@@ -14,8 +14,6 @@ from undertow._validate import check_positive
 from undertow.plotting.style import BASELINE, COLOURS, axes_or_new
 from undertow.risk import BoundReport, BoundRow, Family, Risk, Threat, calibrate
 
-__all__ = ["plot_risk_bounds", "plot_risk_curves"]
-
 # Name, colour and dashes of each family, the same in every figure.
 _LOOK: dict[str, tuple[str, str, str]] = {
     "grr": ("randomised response", COLOURS[0], "-"),

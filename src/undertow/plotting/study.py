@@ -13,8 +13,6 @@ from matplotlib.figure import Figure
 from undertow.plotting.style import BASELINE, COLOURS
 from undertow.studies.base import Curve, Panel, StudyResult
 
-__all__ = ["plot_panel", "plot_study"]
-
 _COLUMNS = 3
 _PANEL_SIZE = (4.2, 3.4)
 _MEASURED = ", measured"

@@ -8,8 +8,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["BASELINE", "COLOURS", "axes_or_new", "save_figure"]
-
 # Okabe and Ito's palette; same method, same colour, in every figure.
 COLOURS = (
     "#0072B2",

@@ -1,5 +1,19 @@
 """The currencies: losses, what they convert to, and the results that carry them."""
 
+from undertow.numeric.exact import (
+    Exact,
+    Number,
+    exact,
+    ext_l2,
+    ext_max,
+    ext_scale,
+    ext_sum,
+    format_up,
+    round_down,
+    round_up,
+    sqrt_down,
+    sqrt_up,
+)
 from undertow.privacy.conversion import (
     convert,
     gdp_to_approx,
@@ -14,22 +28,6 @@ from undertow.privacy.divergence import (
     is_d_private,
     renyi_divergence,
     tightest_epsilon,
-)
-from undertow.privacy.exact import (
-    Exact,
-    Number,
-    exact,
-    format_up,
-    round_down,
-    round_up,
-    sqrt_down,
-    sqrt_up,
-)
-from undertow.privacy.extended import (
-    ext_l2,
-    ext_max,
-    ext_scale,
-    ext_sum,
 )
 from undertow.privacy.gaussian import (
     gaussian_sigma,

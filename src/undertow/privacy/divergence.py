@@ -16,14 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import VacuousGranularityError
 
-__all__ = [
-    "Violation",
-    "exact_loss_matrix",
-    "is_d_private",
-    "renyi_divergence",
-    "tightest_epsilon",
-]
-
 _TOLERANCE = 1e-12
 
 

@@ -25,15 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
-from undertow._numeric import (
-    greatest_float,
-    least_float,
-    nudge_up,
-)
 from undertow._validate import check_non_negative
-from undertow.privacy.exact import round_up
-
-__all__ = ["gaussian_sigma", "gdp_delta", "gdp_epsilon", "gdp_log_delta", "gdp_mu"]
+from undertow.numeric.exact import round_up
+from undertow.numeric.rounding import greatest_float, least_float, nudge_up
 
 # The error of the computed log(delta), relative to 1 + |log(delta)|, stays below 1e-15
 # in comparison with 80-digit arithmetic; upper bounds are raised by sixteen times that.

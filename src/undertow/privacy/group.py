@@ -19,20 +19,16 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from undertow._numeric import exp_up, expm1_down, expm1_up, greatest_int, keep_exact
 from undertow.errors import AssumptionError, InfiniteLossError
-from undertow.privacy.exact import Exact, Number, exact, round_up
-from undertow.privacy.extended import ext_scale, ext_sum
+from undertow.numeric.exact import Exact, Number, exact, ext_scale, ext_sum, round_up
+from undertow.numeric.rounding import (
+    exp_up,
+    expm1_down,
+    expm1_up,
+    greatest_int,
+    keep_exact,
+)
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
-
-__all__ = [
-    "bracket",
-    "chain_approx",
-    "group",
-    "group_approx",
-    "group_delta",
-    "max_group_size",
-]
 
 # Below this, e^epsilon - 1 would lose its digits to the subnormal range.
 _SMALL_EPSILON = Fraction(1, 10**290)

@@ -22,10 +22,15 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from undertow.errors import NotionMismatchError
-from undertow.privacy.exact import Exact, Number, exact, format_up, round_up, sqrt_up
-from undertow.privacy.extended import ext_sum
-
-__all__ = ["GDP", "ZCDP", "Approx", "Loss", "Pure"]
+from undertow.numeric.exact import (
+    Exact,
+    Number,
+    exact,
+    ext_sum,
+    format_up,
+    round_up,
+    sqrt_up,
+)
 
 
 class Loss(ABC):

@@ -18,18 +18,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from undertow.privacy.exact import format_up, round_up
+from undertow.numeric.exact import format_up, round_up
 from undertow.privacy.loss import GDP, Loss
-
-__all__ = [
-    "Alternative",
-    "Bound",
-    "Calibration",
-    "Estimate",
-    "Witness",
-    "escape_markup",
-    "to_plain",
-]
 
 # What a terminal renderer reads as markup: a tag, or any other opening bracket.
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])|\[")

@@ -5,6 +5,10 @@ type II error at type I error :math:`\alpha`. A mechanism is :math:`f`-DP if
 :math:`T(M(D), M(D')) \ge f` for neighbours in both orders: a larger function promises
 more, and any attack has :math:`\mathrm{TPR} \le 1 - f(\mathrm{FPR})`.
 
+A piecewise-linear trade-off function is closed under everything asked of it here:
+inverse, tensor product, group, symmetrisation. Every other one is replaced, where no
+closed form exists, by a piecewise-linear function that lies nowhere above it.
+
 References
 ----------
 .. [1] J. Dong, A. Roth and W. J. Su, *Gaussian Differential Privacy*, Journal of the
@@ -16,46 +20,262 @@ References
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from undertow._numeric import inflate, nudge_up
 from undertow._validate import check_count, check_non_negative, check_probability
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.privacy._finite_pair import (
+    Atoms,
+    FloatArray,
+    atoms_of,
+    atoms_of_curve,
+    binomial_atoms,
+    chained,
+    convex_floor,
+    product,
+    thinned,
+)
 from undertow.privacy.gaussian import gdp_delta
-from undertow.privacy.tradeoff_attack import (
-    attack_epsilon_bound,
-    attack_mu_bound,
-    refutes,
-)
-from undertow.privacy.tradeoff_base import (
-    DEFAULT_KNOTS,
-    PiecewiseLinearTradeOff,
-    TradeOff,
-    is_tradeoff,
-    levels,
-)
-from undertow.privacy.tradeoff_numeric import FloatArray, atoms_of, binomial_atoms
 
-__all__ = [
-    "ApproxTradeOff",
-    "GaussianTradeOff",
-    "LaplaceTradeOff",
-    "PiecewiseLinearTradeOff",
-    "PureTradeOff",
-    "TradeOff",
-    "attack_epsilon_bound",
-    "attack_mu_bound",
-    "is_tradeoff",
-    "refutes",
-    "tradeoff_from_pmfs",
-]
+DEFAULT_KNOTS = 1024
+"""Pieces of a trade-off function that has no closed form."""
+
+_TOLERANCE = 1e-12
+
+
+class TradeOff(ABC):
+    """A trade-off function: convex, continuous, non-increasing, at most 1 - alpha.
+
+    A subclass gives its values, its delta curve and its inverse; the rest follows.
+    Numbers of pieces are stated by `knots`: where a result has no closed form, it is a
+    piecewise-linear function of about that many pieces, never above the exact one.
+    """
+
+    @abstractmethod
+    def __call__(self, alpha: ArrayLike) -> FloatArray:
+        """Return the least type II error at type I error `alpha`, elementwise."""
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> float:
+        r"""Return :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon\alpha`, rounded up.
+
+        The mechanism is :math:`(\varepsilon, \delta)`-DP with this delta, for every
+        `epsilon` of at least 0.
+        """
+
+    @abstractmethod
+    def inverse(self) -> TradeOff:
+        """Return the trade-off function of the pair in the other order."""
+
+    def total_variation(self) -> float:
+        r"""Return :math:`\max_\alpha 1 - f(\alpha) - \alpha`, rounded up."""
+        return self.delta(0.0)
+
+    def piecewise(self, *, knots: int = DEFAULT_KNOTS) -> PiecewiseLinearTradeOff:
+        """Return a piecewise-linear function nowhere above this one, by tangents."""
+        other = self.inverse()
+        atoms = atoms_of_curve(
+            self.delta, other.delta, knots=check_count(knots, "knots", minimum=2)
+        )
+        return PiecewiseLinearTradeOff.from_atoms(atoms)
+
+    def symmetrised(self, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
+        """Return the greatest symmetric trade-off function below this one.
+
+        The convex hull of the minimum of the function and its inverse; what holds in
+        both orders when this one is known in a single order.
+        """
+        return self.piecewise(knots=knots).symmetrised()
+
+    def tensor(self, other: TradeOff, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
+        """Return the trade-off function of two releases together.
+
+        Exact for piecewise-linear functions as long as `knots` pieces hold the
+        result; otherwise below the exact one.
+        """
+        first, second = self.piecewise(knots=knots), other.piecewise(knots=knots)
+        atoms = thinned(product(first.atoms, second.atoms), knots)
+        return PiecewiseLinearTradeOff.from_atoms(atoms)
+
+    def power(self, n: int, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
+        """Return the trade-off function of `n` such releases, by repeated squaring."""
+        n = check_count(n, "n", minimum=0)
+        result: TradeOff | None = None
+        square: TradeOff = self
+        while n:
+            if n % 2:
+                result = (
+                    square if result is None else result.tensor(square, knots=knots)
+                )
+            n //= 2
+            if n:
+                square = square.tensor(square, knots=knots)
+        return _no_distinction() if result is None else result
+
+    def group(self, n: int, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
+        r"""Return the guarantee at distance `n`.
+
+        :math:`1 - (1-f) \circ \dots \circ (1-f)`; exact for a piecewise-linear
+        function.
+        """
+        n = check_count(n, "n", minimum=0)
+        if n == 0:
+            return _no_distinction()
+        return self if n == 1 else self.piecewise(knots=knots).group(n)
+
+
+class PiecewiseLinearTradeOff(TradeOff):
+    """The trade-off function through given corners.
+
+    Parameters
+    ----------
+    alphas : array_like
+        Strictly increasing from 0 to 1.
+    betas : array_like
+        Non-increasing and convex in `alphas`, at most ``1 - alphas``, ending at 0.
+
+    Examples
+    --------
+    >>> f = PiecewiseLinearTradeOff([0, 0.25, 1], [1, 0.25, 0])
+    >>> float(f(0.125)), round(f.total_variation(), 12)
+    (0.625, 0.5)
+    """
+
+    def __init__(self, alphas: ArrayLike, betas: ArrayLike) -> None:
+        x, y = np.asarray(alphas, dtype=float), np.asarray(betas, dtype=float)
+        _check_corners(x, y)
+        self._set(
+            atoms_of(np.append(0.0, np.diff(x)), np.append(1.0 - y[0], -np.diff(y)))
+        )
+
+    @classmethod
+    def from_atoms(cls, atoms: Atoms) -> PiecewiseLinearTradeOff:
+        """Build the function from its pair of distributions."""
+        function = cls.__new__(cls)
+        function._set(atoms)
+        return function
+
+    def _set(self, atoms: Atoms) -> None:
+        self.atoms = atoms
+        self.alphas, self.betas = atoms.knots()
+
+    def __call__(self, alpha: ArrayLike) -> FloatArray:
+        """Interpolate between the corners."""
+        values = np.interp(levels(alpha), self.alphas, self.betas)
+        return np.asarray(values, dtype=float)
+
+    def delta(self, epsilon: float) -> float:
+        """Return delta at `epsilon`, rounded up."""
+        return min(1.0, self.atoms.delta(check_non_negative(epsilon, "epsilon")))
+
+    def inverse(self) -> PiecewiseLinearTradeOff:
+        """Return the trade-off function of the pair in the other order."""
+        return PiecewiseLinearTradeOff.from_atoms(self.atoms.swapped())
+
+    def piecewise(self, *, knots: int = DEFAULT_KNOTS) -> PiecewiseLinearTradeOff:
+        """Return the function itself, with pieces dropped if it has over `knots`."""
+        if len(self.atoms) <= check_count(knots, "knots", minimum=2):
+            return self
+        return PiecewiseLinearTradeOff.from_atoms(thinned(self.atoms, knots))
+
+    def symmetrised(self, *, knots: int = DEFAULT_KNOTS) -> PiecewiseLinearTradeOff:
+        """Return the convex hull of the minimum with the inverse, exactly."""
+        other = self.inverse()
+        return _through(
+            np.concatenate([self.alphas, other.alphas]),
+            np.concatenate([self.betas, other.betas]),
+        )
+
+    def group(self, n: int, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
+        """Return the guarantee at distance `n`, exactly."""
+        result: TradeOff = self
+        if check_count(n, "n", minimum=0) == 0:
+            return _no_distinction()
+        for _ in range(n - 1):
+            assert isinstance(result, PiecewiseLinearTradeOff)
+            atoms = chained(result.atoms, self.atoms)
+            result = PiecewiseLinearTradeOff.from_atoms(atoms)
+        return result
+
+    def __repr__(self) -> str:
+        return f"PiecewiseLinearTradeOff({len(self.alphas)} corners)"
+
+
+def is_tradeoff(f: TradeOff, grid: ArrayLike) -> bool:
+    """Return whether `f` looks like a trade-off function on a grid.
+
+    Checked to 1e-12: values in [0, 1 - alpha], non-increasing, convex. Continuity
+    cannot be checked on a grid.
+
+    Examples
+    --------
+    >>> f = PiecewiseLinearTradeOff([0, 0.25, 1], [1, 0.25, 0])
+    >>> is_tradeoff(f, np.linspace(0, 1, 101))
+    True
+    """
+    alpha = np.unique(levels(grid))
+    beta = np.asarray(f(alpha), dtype=float)
+    slopes = np.diff(beta) / np.diff(alpha)
+    bends = np.diff(slopes) * np.minimum(np.diff(alpha)[1:], np.diff(alpha)[:-1])
+    return bool(
+        np.all(beta >= 0)
+        and np.all(beta <= 1.0 - alpha + _TOLERANCE)
+        and np.all(np.diff(beta) <= _TOLERANCE)
+        and np.all(bends >= -_TOLERANCE)
+    )
+
+
+def levels(alpha: ArrayLike) -> FloatArray:
+    """Read type I errors, each in ``[0, 1]``."""
+    values = np.asarray(alpha, dtype=float)
+    if not np.all((values >= 0) & (values <= 1)):
+        raise ValueError(f"alpha must lie in [0, 1], got {values}.")
+    return values
+
+
+def _through(alphas: FloatArray, betas: FloatArray) -> PiecewiseLinearTradeOff:
+    """Return the greatest convex function below the points."""
+    x, y = convex_floor(alphas, betas)
+    steps, drops = np.diff(x), -np.diff(y)
+    return PiecewiseLinearTradeOff.from_atoms(
+        atoms_of(
+            np.concatenate([[0.0], steps, [max(0.0, 1.0 - x[-1])]]),
+            np.concatenate([[1.0 - y[0]], np.maximum(drops, 0.0), [0.0]]),
+        )
+    )
+
+
+def _check_corners(x: FloatArray, y: FloatArray) -> None:
+    if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
+        raise ValueError(
+            "alphas and betas must be vectors of one length of at least 2, "
+            f"got shapes {x.shape} and {y.shape}."
+        )
+    if x[0] != 0 or x[-1] != 1 or not np.all(np.diff(x) > 0):
+        raise ValueError("alphas must increase strictly from 0 to 1.")
+    slopes = np.diff(y) / np.diff(x)
+    if not (
+        y[-1] == 0
+        and np.all(slopes <= 0)
+        and np.all(np.diff(slopes) >= -_TOLERANCE * (1.0 + np.abs(slopes[1:])))
+        and np.all(y <= 1.0 - x + _TOLERANCE)
+    ):
+        raise ValueError(
+            "betas must be non-increasing, convex, at most 1 - alphas and end at 0; "
+            "use tradeoff_from_pmfs to build a valid trade-off function."
+        )
+
+
+def _no_distinction() -> PiecewiseLinearTradeOff:
+    return PiecewiseLinearTradeOff([0.0, 1.0], [1.0, 0.0])
+
 
 # Raises values computed with a handful of rounded operations.
 _MARGIN = 2.0**-48
-_TOLERANCE = 1e-12
 
 
 class _SymmetricTradeOff(TradeOff):
@@ -338,3 +558,81 @@ def tradeoff_from_pmfs(p: ArrayLike, q: ArrayLike) -> PiecewiseLinearTradeOff:
             f"p and q must have one length, got {sizes[0]} and {sizes[1]}."
         )
     return PiecewiseLinearTradeOff.from_atoms(atoms_of(*masses))
+
+
+# Lowers bounds read from an attack, by several times their rounding errors.
+_SLACK = 2.0**-47
+
+
+def refutes(f: TradeOff, *, tpr: float, fpr: float) -> bool:
+    """Return whether an attack with these exact rates disproves `f`-DP.
+
+    Parameters
+    ----------
+    f : TradeOff
+        The claim.
+    tpr, fpr : float
+        True and false positive rate of the attack; population values, so that sampled
+        ones must first be replaced by confidence limits.
+
+    Notes
+    -----
+    Any test has TPR at most 1 - f(FPR); an excess below 1e-12 is not counted.
+
+    Examples
+    --------
+    >>> from undertow.privacy.tradeoff import GaussianTradeOff
+    >>> refutes(GaussianTradeOff(1.0), tpr=0.5, fpr=0.1)
+    True
+    """
+    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
+    return tpr > 1.0 - float(f(fpr)) + _TOLERANCE
+
+
+def attack_epsilon_bound(*, tpr: float, fpr: float, delta: float = 0.0) -> float:
+    r"""Return the least epsilon compatible with an attack, rounded down.
+
+    Notes
+    -----
+    :math:`\varepsilon \ge \ln((\mathrm{TPR}-\delta)/\mathrm{FPR})`, and the same for
+    the complementary test, :math:`\ln((1-\mathrm{FPR}-\delta)/(1-\mathrm{TPR}))`.
+
+    Examples
+    --------
+    >>> round(attack_epsilon_bound(tpr=0.5, fpr=0.1), 12)
+    1.609437912434
+    """
+    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
+    delta = check_probability(delta, "delta")
+    kept = math.fsum((1.0, -fpr, -delta))  # rounded once, however small
+    return max(_log_ratio(tpr - delta, fpr), _log_ratio(kept, 1.0 - tpr))
+
+
+def attack_mu_bound(*, tpr: float, fpr: float) -> float:
+    r"""Return the least mu compatible with an attack, rounded down.
+
+    Notes
+    -----
+    :math:`\mu \ge \Phi^{-1}(\mathrm{TPR}) - \Phi^{-1}(\mathrm{FPR})`.
+
+    Examples
+    --------
+    >>> round(attack_mu_bound(tpr=0.5, fpr=0.1), 12)
+    1.281551565545
+    """
+    tpr, fpr = check_probability(tpr, "tpr"), check_probability(fpr, "fpr")
+    if tpr <= fpr:
+        return 0.0
+    upper, lower = float(ndtri(tpr)), float(ndtri(fpr))
+    slack = _SLACK * (1.0 + abs(upper) + abs(lower))
+    if math.isinf(slack):
+        return math.inf
+    return max(0.0, upper - lower - slack)
+
+
+def _log_ratio(numerator: float, denominator: float) -> float:
+    if numerator <= denominator:
+        return 0.0
+    if denominator == 0:
+        return math.inf
+    return max(0.0, nudge_down(math.log(numerator / denominator) - _SLACK))

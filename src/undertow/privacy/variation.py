@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf
 
-from undertow._numeric import inflate
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import AssumptionError
-from undertow.privacy.exact import round_up
-from undertow.privacy.extended import ext_scale
+from undertow.numeric.exact import ext_scale, round_up
+from undertow.numeric.rounding import inflate
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.privacy.tradeoff import (
     ApproxTradeOff,
@@ -25,15 +24,6 @@ from undertow.privacy.tradeoff import (
     PureTradeOff,
     TradeOff,
 )
-
-__all__ = [
-    "advantage_bound",
-    "attribute_advantage",
-    "loss_tradeoff",
-    "reconstruction_bound",
-    "total_variation",
-    "total_variation_power",
-]
 
 # Raises values computed with a handful of rounded operations.
 _MARGIN = 2.0**-48

@@ -19,10 +19,12 @@ from undertow.release.job import (
     Slice,
     Value,
 )
-from undertow.release.plan import ReleasePlan, plan_release
+from undertow.release.plan import plan_release
 from undertow.release.query_plan import QueryPlan
+from undertow.release.record import ReleaseRun
 from undertow.release.release_file import ReleaseFile, from_table, load
-from undertow.release.run import ReleaseRun, run_release
+from undertow.release.release_plan import ReleasePlan
+from undertow.release.run import run_release
 from undertow.release.source import Source, open_source
 from undertow.release.time_format import TimeFormat
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from undertow._numeric import log_down
 from undertow.errors import InfeasibleTarget
+from undertow.numeric.exact import round_down
+from undertow.numeric.rounding import log_down
 from undertow.privacy.conversion import zcdp_to_approx
-from undertow.privacy.exact import round_down
 from undertow.privacy.loss import ZCDP, Approx
 from undertow.release.sensitivity import Reach
 

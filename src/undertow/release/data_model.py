@@ -16,7 +16,7 @@ from undertow.correlation import (
     MarkovFamily,
     Model,
 )
-from undertow.correlation.fitting import MarkovFit, fit_markov
+from undertow.correlation.markov.chain import MarkovFit, fit_markov
 from undertow.correlation.model import Assumptions
 from undertow.errors import ModelError, PlanError
 from undertow.release.moments import in_utc, read_moment

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from undertow._numeric import greatest_int, log_down
+from undertow.numeric.rounding import greatest_int, log_down
 from undertow.release.intervals import IntegerNoise
 
 __all__ = ["kept_cells", "key_threshold", "published_intervals", "published_radius"]

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from undertow._address import masked
-from undertow._text_file import LARGEST_FILE, parse_toml, read_text_file
+from undertow._text import LARGEST_FILE, parse_toml, read_text_file
 from undertow.errors import PlanError
 from undertow.release._arguments import path_text, require_text_keys
 from undertow.release.document_errors import Fault, refused
@@ -208,8 +208,8 @@ class ReleaseDocument(Part):
 
     def _check_windows(self) -> None:
         """Refuse a level of several windows where there is one: it says no more."""
-        from undertow.spaces.granularity import parse_granularity
-        from undertow.spaces.granularity.stream import LTrajectory, WEvent
+        from undertow.spaces.unit import parse_granularity
+        from undertow.spaces.unit.stream import LTrajectory, WEvent
 
         target = parse_granularity(self.promise.granularity)
         length = target.w if isinstance(target, WEvent) else 1

@@ -20,7 +20,7 @@ from pydantic import (
 
 from undertow._address import is_address, read_address, refused_name, shown_address
 from undertow.errors import PlanError
-from undertow.privacy.exact import exact
+from undertow.numeric.exact import exact
 from undertow.release.document_errors import shown
 from undertow.release.durations import parse_duration, written_duration
 from undertow.release.expression import Expression, parse_expression

@@ -208,7 +208,7 @@ class PromisePart(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        from undertow.spaces.granularity import parse_granularity
+        from undertow.spaces.unit import parse_granularity
 
         given = [name for name in _CURRENCIES if getattr(self, name) is not None]
         if len(given) != 1:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from undertow.errors import PlanError
 from undertow.release.ledger_place import file_of
-from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
     former_key,
     formerly_shown,
@@ -25,6 +24,7 @@ from undertow.release.record import (
     read_record,
     release_key,
 )
+from undertow.release.release_plan import ReleasePlan
 from undertow.release.running import running_nodes
 from undertow.release.table_place import files_of, former_place, table_of
 

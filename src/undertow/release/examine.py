@@ -20,8 +20,8 @@ from undertow.release.coding import bin_number, present
 from undertow.release.engine import Pipeline, inside, is_reserved
 from undertow.release.engine_sql import among, enclosed
 from undertow.release.job import Job, Slice
-from undertow.release.plan import ReleasePlan
 from undertow.release.query_plan import QueryPlan
+from undertow.release.release_plan import ReleasePlan
 from undertow.release.source import Source
 from undertow.release.source_lines import Misfits
 from undertow.release.time_format import TimeFormat, read_time

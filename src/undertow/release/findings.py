@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.errors import EngineError
 from undertow.release.examine import (
     BoundFacts,
@@ -19,7 +19,7 @@ from undertow.release.examine import (
     TableFacts,
     examine,
 )
-from undertow.release.plan import ReleasePlan
+from undertow.release.release_plan import ReleasePlan
 from undertow.release.run import open_table
 from undertow.release.source_lines import LONGEST_ROW, Misfits
 from undertow.release.source_names import types_entry

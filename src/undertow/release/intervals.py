@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import inflate
 from undertow.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -19,6 +18,7 @@ from undertow.mechanisms import (
     NoiseSource,
     SecureSource,
 )
+from undertow.numeric.rounding import inflate
 from undertow.privacy.loss import ZCDP, Loss, Pure
 from undertow.release.sensitivity import Reach
 

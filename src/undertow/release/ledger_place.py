@@ -22,12 +22,12 @@ from undertow.release.allotment import calibrate_rho
 from undertow.release.table_place import table_of
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.domain import Stream, Table
-from undertow.spaces.granularity import Event, LTrajectory, User, WEvent
+from undertow.spaces.unit import Event, LTrajectory, User, WEvent
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
     from undertow.release.document import ReleaseDocument
-    from undertow.release.plan import ReleasePlan
+    from undertow.release.release_plan import ReleasePlan
 
 __all__ = [
     "NewBudget",
@@ -166,7 +166,7 @@ def ledger_address(document: ReleaseDocument, *, given: str | None = None) -> st
 
 def _require_file(named: str) -> None:
     """Refuse what could never be a ledger before a command to make it is said."""
-    from undertow.ledger.reader import require_kept
+    from undertow.ledger.budget_ledger import require_kept
 
     if named.lower().startswith("file:") and not Path(named).exists():
         raise PlanError(
@@ -294,9 +294,8 @@ def is_latest(address: str) -> bool:
 
     One of an older schema is brought to the present one by whoever opens it.
     """
-    from undertow.ledger.connection import place_of
-    from undertow.ledger.tables import LATEST
-    from undertow.ledger.upgrade import schema_of
+    from undertow.ledger._database import LATEST, schema_of
+    from undertow.ledger._place import place_of
 
     if file_of(address) is None:
         return False
@@ -543,7 +542,7 @@ def _prices_outside(target: Granularity, times: int) -> bool:
 
 def _is_empty(path: Path, *, looking: bool = False) -> bool:
     """Tell whether there is no file, or one in which nothing was made yet."""
-    from undertow.ledger.still import is_still, sqlite_uri
+    from undertow.ledger._place import is_still, sqlite_uri
 
     try:
         # SQLite would remove the journal that is left of a file with nothing in it.

@@ -7,11 +7,11 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from undertow._printable import on_one_line
+from undertow._text import on_one_line
 from undertow.composition import Report
 from undertow.correlation import Leakage, LeakageCalibration
-from undertow.correlation.units import WholeUnitsMethod
-from undertow.privacy.exact import exact, format_up
+from undertow.correlation.group import WholeUnitsMethod
+from undertow.numeric.exact import exact, format_up
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import escape_markup, shown_loss, to_plain
 from undertow.release.period import period_record, run_fact

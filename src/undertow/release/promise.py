@@ -31,8 +31,8 @@ from undertow.correlation import (
     leakage,
 )
 from undertow.errors import AssumptionError, PlanError
+from undertow.numeric.exact import round_down, round_up, round_up_decimal
 from undertow.privacy.conversion import zcdp_to_approx
-from undertow.privacy.exact import round_down, round_up, round_up_decimal
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.privacy.result import Calibration
 from undertow.risk import Threat, calibrate_black_box

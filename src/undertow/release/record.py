@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from undertow.release.answer import QueryAnswer
     from undertow.release.document import ReleaseDocument
     from undertow.release.ledger_place import NewBudget
-    from undertow.release.plan import ReleasePlan
+    from undertow.release.release_plan import ReleasePlan
 
 __all__ = [
     "FORMAT",

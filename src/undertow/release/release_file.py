@@ -30,10 +30,11 @@ from undertow.release.ledger_place import (
     open_ledger,
 )
 from undertow.release.limits import RunWatch
-from undertow.release.plan import ReleasePlan, plan_release
+from undertow.release.plan import plan_release
+from undertow.release.record import ReleaseRun
+from undertow.release.release_plan import ReleasePlan
 from undertow.release.run import (
     Progress,
-    ReleaseRun,
     foreseen,
     read_table,
     run_release,

@@ -23,7 +23,7 @@ from undertow.release.timeline import Timeline
 from undertow.risk import RiskCard
 from undertow.spaces import Identity, Window
 from undertow.spaces.base import Domain, View
-from undertow.spaces.granularity import parse_granularity
+from undertow.spaces.unit import parse_granularity
 
 if TYPE_CHECKING:
     from undertow.release.document import ReleaseDocument

@@ -40,7 +40,6 @@ from undertow.release.heads import keep_head
 from undertow.release.ledger_place import enlarged, frame_of, require_ledger
 from undertow.release.limits import RunWatch, engine_memory_mb
 from undertow.release.outputs import check_folder, write_files
-from undertow.release.plan import ReleasePlan
 from undertow.release.record import (
     ReleaseRun,
     check_bytes,
@@ -52,6 +51,7 @@ from undertow.release.record import (
     require_margins,
     run_record,
 )
+from undertow.release.release_plan import ReleasePlan
 from undertow.release.source import Source, open_source
 from undertow.release.table_place import absent_table
 from undertow.release.traces import (

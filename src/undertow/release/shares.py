@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from undertow._numeric import inflate
+from undertow.numeric.rounding import inflate
 from undertow.release.intervals import IntegerNoise, ratio_interval
 
 __all__ = ["share_interval", "share_radius"]

@@ -13,8 +13,8 @@ from undertow.release.running import Node, node_view, run_node
 from undertow.release.sensitivity import ClaimUnit
 from undertow.spaces import Event, Identity, Stream, Table, Unbounded, User, Window
 from undertow.spaces.base import Domain, Granularity, View
-from undertow.spaces.granularity import parse_granularity
-from undertow.spaces.granularity.table import Bounded
+from undertow.spaces.unit import parse_granularity
+from undertow.spaces.unit.table import Bounded
 
 __all__ = ["ADDING", "Timeline", "run_moment"]
 

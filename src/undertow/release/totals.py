@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import greatest_int, log_down
+from undertow.numeric.rounding import greatest_int, log_down
 from undertow.release.intervals import IntegerNoise
 
 __all__ = ["total_log_tail", "total_radius"]

@@ -163,7 +163,7 @@ def require_one_budget(
     called in which they come. Looked at are the ledgers in the folders of the table,
     of the release file and of the output and in the working directory, and the heads
     that are kept there; and, within the bounds of
-    :func:`undertow.ledger.whose.folders_beside`, those in the folders above the first
+    :func:`undertow.ledger._folder.folders_beside`, those in the folders above the first
     two and beside them.
 
     Parameters
@@ -321,7 +321,7 @@ def _around(document: ReleaseDocument) -> tuple[list[Path], list[Path]]:
     Where the table is in a folder below that of its release file, such as `data`, it is
     looked for at the same place below the folders beside as well.
     """
-    from undertow.ledger.whose import folders_beside
+    from undertow.ledger._folder import folders_beside
 
     table = table_of(document)
     if table is None or table.ledger is None:
@@ -346,7 +346,7 @@ def _in_folder(
     Of each its place, what is said of it, and where its chain begins, if that is told.
     `empty` are ledgers without a charge, which may be for anybody; they come last.
     """
-    from undertow.ledger.whose import is_same, ledgers_in
+    from undertow.ledger._folder import is_same, ledgers_in
 
     found = ledgers_in(folder, bounded=far)
     for nearby in sorted(found, key=lambda nearby: not nearby.whose):

@@ -17,20 +17,6 @@ from pathlib import Path
 
 from undertow.errors import PlanError
 
-__all__ = [
-    "Rows",
-    "html_list",
-    "html_page",
-    "html_table",
-    "html_terms",
-    "markdown_list",
-    "markdown_table",
-    "markdown_terms",
-    "markdown_text",
-    "shown_down",
-    "write_whole",
-]
-
 Rows = Sequence[Sequence[str]]
 """Cells of a table, row by row."""
 

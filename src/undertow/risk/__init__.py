@@ -3,26 +3,53 @@
 Calibration in units of risk, measured attacks, and cards a person can read.
 """
 
-from undertow.risk._finite import WORK_LIMIT, Risk
-from undertow.risk.calibrate import CalibrationTable, RiskCalibration, calibrate
+from undertow.risk.calibration import (
+    CalibrationTable,
+    Comparison,
+    RiskCalibration,
+    calibrate,
+    compare,
+)
 from undertow.risk.card import OtherThreat, RiskCard, risk_card
-from undertow.risk.channel import Channel, ChannelSource, ChannelStream, as_channel
-from undertow.risk.comparison import Comparison, compare
-from undertow.risk.decision import ABSTAIN, AttackRisk, Decision, attack_risk
+from undertow.risk.channel import (
+    Channel,
+    ChannelSampler,
+    ChannelSource,
+    ChannelStream,
+    LikelihoodSource,
+    MechanismSampler,
+    ProtocolSampler,
+    as_channel,
+)
 from undertow.risk.estimate import (
     Attack,
     AttackEstimate,
-    ChannelSampler,
     Design,
     LawAttack,
-    MechanismSampler,
     Progress,
-    ProtocolSampler,
     Sampler,
     estimate_attack,
 )
-from undertow.risk.exact import advantage, success_rate
+from undertow.risk.exact import (
+    WorstPrior,
+    advantage,
+    advantage_range,
+    is_reconstruction_robust,
+    reconstruction_robustness,
+    require_no_knowledge,
+    success_rate,
+    worst_prior,
+)
 from undertow.risk.families import FAMILIES, Curve, Family, family
+from undertow.risk.finite import (
+    ABSTAIN,
+    WORK_LIMIT,
+    AttackRisk,
+    Decision,
+    OptimalAttack,
+    Risk,
+    attack_risk,
+)
 from undertow.risk.intervals import (
     Side,
     clopper_pearson,
@@ -31,21 +58,11 @@ from undertow.risk.intervals import (
     hoeffding_trials,
     weighted_hoeffding_halfwidth,
 )
-from undertow.risk.knowledge import Knowledge
 from undertow.risk.likelihood import (
     GaussianTranscript,
-    LikelihoodSource,
     LinearRule,
     PosteriorGain,
     estimate_advantage,
-)
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior, estimate_collision
-from undertow.risk.rero import (
-    advantage_range,
-    is_reconstruction_robust,
-    reconstruction_robustness,
-    require_no_knowledge,
 )
 from undertow.risk.scalar import (
     ContinuousPrior,
@@ -62,7 +79,7 @@ from undertow.risk.selector import (
     named_bound,
 )
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat, estimate_collision
 from undertow.risk.transcript import (
     TRANSCRIPT_LIMIT,
     JointSampler,
@@ -71,7 +88,6 @@ from undertow.risk.transcript import (
     repeat_channel,
 )
 from undertow.risk.utility import EqualRisk, Utility, utility_at, utility_at_equal_risk
-from undertow.risk.worst_prior import WorstPrior, worst_prior
 
 __all__ = [
     "ABSTAIN",

@@ -16,17 +16,12 @@ import numpy as np
 
 from undertow.errors import UndertowError
 from undertow.privacy.result import _Shown
-from undertow.risk._finite import Risk
 from undertow.risk.channel import Channel
-from undertow.risk.decision import attack_risk
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import Family, closed_view, uniform_prior
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
+from undertow.risk.finite import OptimalAttack, Risk, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
-
-__all__ = ["OtherThreat", "RiskCard", "points", "risk_card"]
+from undertow.risk.threat import Knowledge, Threat
 
 _WARNINGS = (
     "records are taken as independent; correlated records can be worse",

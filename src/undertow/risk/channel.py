@@ -3,11 +3,17 @@ r"""What the attacker sees: the law of the output for each record of the target.
 A :class:`Channel` is the matrix :math:`P[x, \theta] = p(\theta \mid x)` of a mechanism
 run on the known other records and the target x; local mechanisms have no other records.
 A :class:`ChannelStream` hands out the same matrix in blocks of columns, for outputs too
-many to hold.
+many to hold. The reports of a local protocol are listed where they are few.
+
+Where no matrix can be written down, a *sampler* draws outputs and gives the likelihood
+of each record (:class:`LikelihoodSource`): for channels, additive noise and local
+protocols. Its draws are simulated, from the given stream: for measuring, never for a
+release.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +22,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._arrays import read_floats
-from undertow._validate import check_count
+from undertow._validate import check_count, check_index
 from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.mechanisms.base import ChoiceMechanism
+from undertow.mechanisms.base import ChoiceMechanism, Mechanism
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    LocalHashing,
+    SubsetSelection,
+    UnaryEncoding,
+)
 from undertow.mechanisms.local.base import LocalProtocol
-
-__all__ = ["Channel", "ChannelSource", "ChannelStream", "as_channel"]
+from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.numeric.array import read_floats
 
 Floats = NDArray[np.float64]
 
@@ -275,7 +286,6 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
 
 
 def _tabulated(protocol: LocalProtocol, support: Sequence[Hashable]) -> Channel:
-    from undertow.risk._reports import tabulate
 
     if protocol.categories != len(support):
         raise MismatchError(
@@ -287,7 +297,7 @@ def _tabulated(protocol: LocalProtocol, support: Sequence[Hashable]) -> Channel:
 
 def _way_out(source: Any) -> str:
     from undertow.risk.scalar import ScalarChannel
-    from undertow.risk.scalar.laws import is_scalar
+    from undertow.risk.scalar.channel import is_scalar
 
     if isinstance(source, ScalarChannel) or is_scalar(source):
         return (
@@ -312,3 +322,323 @@ def _row_totals(laws: Floats, total: Floats, *, whole: bool = True) -> Floats:
             f"{least} and a sum that is off by {gap}."
         )
     return total
+
+
+# The reports of a local protocol in a list, where they are few, and their law.
+
+_BITS = 12
+_REPORTS = 100_000
+_CELLS = 20_000_000
+_WORD = 32
+_SLACK = 1e-9  # of logarithms of counts
+_WAY_OUT = (
+    "use advantage(), which needs no table, OptimalGuess, which reads one report at a "
+    "time, or estimate_advantage with a ProtocolSampler"
+)
+
+
+def tabulate(protocol: LocalProtocol) -> Floats:
+    """Return the law of the report for each category: shape (categories, reports).
+
+    Raises
+    ------
+    NotApplicable
+        If the reports are too many, real numbers, or drawn with a hash.
+
+    Notes
+    -----
+    From the rational probabilities of the protocol: every entry is correctly rounded.
+
+    Examples
+    --------
+    >>> tabulate(GeneralizedResponse(3, 1)).round(4)[0].tolist()
+    [0.5761, 0.2119, 0.2119]
+    """
+    supports = protocol.support(list_reports(protocol))
+    if isinstance(protocol, UnaryEncoding):
+        chances = _unary_chances(protocol)
+        own = supports.astype(np.intp)
+        others = own.sum(axis=1, keepdims=True) - own
+        return np.ascontiguousarray(chances[own, others].T)
+    held, missed = protocol.keep, protocol.noise
+    if isinstance(protocol, SubsetSelection):
+        rest, size = protocol.categories - 1, protocol.subset
+        held = protocol.keep / math.comb(rest, size - 1)
+        missed = (1 - protocol.keep) / max(1, math.comb(rest, size))
+    return np.where(supports.T, float(held), float(missed))
+
+
+def list_reports(protocol: LocalProtocol) -> NDArray[Any]:
+    """Return every report once, in the order of the columns of the table.
+
+    Parameters
+    ----------
+    protocol : LocalProtocol
+        Randomised response: the categories. Bits: by number, the first category
+        lowest. Sets: in lexical order.
+
+    Raises
+    ------
+    NotApplicable
+        If the reports are too many, real numbers, or drawn with a hash.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms.local import SymmetricUnary
+    >>> list_reports(SymmetricUnary(2, 1)).tolist()
+    [[0], [1], [2], [3]]
+    """
+    m = protocol.categories
+    if isinstance(protocol, GeneralizedResponse):
+        _require_few(protocol, math.log10(m))
+        return np.arange(m, dtype=np.int64)
+    if isinstance(protocol, UnaryEncoding):
+        _require_few(protocol, m * math.log10(2), limit=2**_BITS)
+        return np.arange(2**m, dtype="<u4")[:, None]
+    if isinstance(protocol, SubsetSelection):
+        _require_few(protocol, _log10_binomial(m, protocol.subset))
+        sets = itertools.combinations(range(m), protocol.subset)
+        return _packed(list(sets), m)
+    raise NotApplicable(
+        f"the reports of a protocol must have a list for a table, got {protocol!r}: "
+        f"{_reason(protocol)}; {_WAY_OUT}."
+    )
+
+
+def _reason(protocol: LocalProtocol) -> str:
+    if isinstance(protocol, LocalHashing):
+        return "a report names a hash function, whose law the family of hashes decides"
+    if protocol.measure != "counting":
+        return "its reports are real numbers"
+    return "it is of an unknown kind"
+
+
+def _unary_chances(protocol: UnaryEncoding) -> Floats:
+    """Return the probability of a report by the true bit and the number of others."""
+    p, q, others = protocol.keep, protocol.noise, protocol.categories - 1
+    return np.array(
+        [
+            [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
+            for own in (1 - p, p)
+        ]
+    )
+
+
+def _packed(sets: list[tuple[int, ...]], categories: int) -> NDArray[Any]:
+    """Pack sets of categories into rows of words."""
+    words = np.zeros((len(sets), -(-categories // _WORD)), dtype="<u4")
+    members = np.array(sets, dtype=np.int64)
+    rows = np.arange(len(sets))
+    for column in members.T:
+        words[rows, column // _WORD] |= np.uint32(1) << (column % _WORD).astype("<u4")
+    return words
+
+
+def _log10_binomial(size: int, chosen: int) -> float:
+    logs = (math.lgamma(k + 1) for k in (size, chosen, size - chosen))
+    whole, *parts = logs
+    return (whole - sum(parts)) / math.log(10)
+
+
+def _require_few(
+    protocol: LocalProtocol, digits: float, *, limit: int = _REPORTS
+) -> None:
+    """Refuse too many reports, given the decimal log of their number."""
+    cells = digits + math.log10(protocol.categories)
+    if digits > math.log10(limit) + _SLACK or cells > math.log10(_CELLS) + _SLACK:
+        raise NotApplicable(
+            f"a table of reports must have at most {limit} columns and {_CELLS} cells, "
+            f"got {protocol!r} with about 10^{digits:.1f} reports; {_WAY_OUT}."
+        )
+
+
+# Mechanisms as samplers with a likelihood: channels, additive noise, local protocols.
+#
+# All draws are simulated, from the given stream: for measuring, never for a release.
+
+
+@runtime_checkable
+class LikelihoodSource(Protocol):
+    """A sampler that also knows how likely each record makes an output."""
+
+    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
+        """Draw `size` independent outputs of the record of that number."""
+
+    def log_likelihood(self, outputs: Any) -> Floats:
+        """Return the log likelihood of each record: shape (outputs, records).
+
+        Terms that are the same for all records may be left out. Minus infinity says
+        that a record cannot have led to the output.
+        """
+
+
+class ChannelSampler:
+    """Draws from a finite channel; an output is the number of its column.
+
+    Parameters
+    ----------
+    source : Channel or mechanism with finitely many outputs
+        A mechanism is tabulated on `support`.
+    support : sequence of hashable, optional
+        The records; needed for a mechanism only.
+
+    Examples
+    --------
+    >>> sampler = ChannelSampler(Channel([[1.0, 0.0], [0.5, 0.5]]))
+    >>> sampler.sample(0, 3, rng=np.random.default_rng(0)).tolist()
+    [0, 0, 0]
+    >>> sampler.log_likelihood([1]).round(3).tolist()
+    [[-inf, -0.693]]
+    """
+
+    __slots__ = ("_cumulative", "_logs", "channel")
+    channel: Channel
+
+    def __init__(self, source: Any, support: Sequence[Hashable] | None = None) -> None:
+        if support is None and not isinstance(source, Channel):
+            raise TypeError(
+                "source must be a Channel unless support is given, got "
+                f"{type(source).__name__}."
+            )
+        channel = source if support is None else as_channel(source, support)
+        if not isinstance(channel, Channel):
+            raise NotApplicable(
+                "a sampler must have the whole matrix, got a stream of columns; build "
+                "the matrix, or sample the releases with JointSampler."
+            )
+        self.channel = channel
+        cumulative = np.cumsum(channel.matrix, axis=1)
+        # Ends at exactly 1, so that an output without mass is never drawn.
+        self._cumulative = cumulative / cumulative[:, -1:]
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(channel.matrix.T)
+
+    def sample(
+        self, record: int, size: int, *, rng: np.random.Generator
+    ) -> NDArray[np.intp]:
+        """Draw `size` outputs of the record of that number."""
+        row = self._cumulative[check_index(record, "record", size=self.channel.size)]
+        return np.searchsorted(row, rng.random(check_count(size, "size")), side="right")
+
+    def log_likelihood(self, outputs: ArrayLike) -> Floats:
+        """Return the log probability of each output for each record."""
+        return np.asarray(self._logs[np.asarray(outputs, dtype=np.intp)])
+
+    def __repr__(self) -> str:
+        return f"ChannelSampler({self.channel!r})"
+
+
+class MechanismSampler:
+    r"""Draws from a mechanism on numbers, given its answer for each record.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Of one or several coordinates, such as Laplace or Gaussian noise, clamped or
+        truncated.
+    answers : array_like of shape (m,) or (m, coordinates)
+        What the mechanism is given for each record: the query on the database with that
+        record in it.
+
+    Notes
+    -----
+    Noise is drawn on the fine lattice of the release, the likelihood is that of the law
+    it stands for. Not checkable: that `answers` were computed on the known others.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import LaplaceMechanism
+    >>> sampler = MechanismSampler(LaplaceMechanism(1), [0.0, 1.0])
+    >>> sampler.log_likelihood([0.0]).round(3).tolist()
+    [[-0.693, -1.693]]
+    """
+
+    __slots__ = ("answers", "mechanism")
+
+    def __init__(self, mechanism: Mechanism, answers: ArrayLike) -> None:
+        if isinstance(mechanism, ChoiceMechanism) or not isinstance(
+            mechanism, Mechanism
+        ):
+            raise NotApplicable(
+                "mechanism must answer with numbers, got "
+                f"{type(mechanism).__name__}; use ChannelSampler for finitely many "
+                "outputs and ProtocolSampler for a local protocol."
+            )
+        given = np.array(answers, dtype=np.float64)
+        if given.ndim not in (1, 2) or not given.size or not np.isfinite(given).all():
+            raise MismatchError(
+                "answers must be one finite number or vector for each record, got "
+                f"shape {given.shape}."
+            )
+        self.mechanism, self.answers = mechanism, given
+
+    @classmethod
+    def from_query(
+        cls,
+        mechanism: Mechanism,
+        query: Callable[[Any], Any],
+        *,
+        support: Sequence[Hashable],
+    ) -> MechanismSampler:
+        """Ask the query once for each record."""
+        return cls(mechanism, [query(record) for record in support])
+
+    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
+        """Draw `size` outputs of the record of that number."""
+        given = self.answers[check_index(record, "record", size=len(self.answers))]
+        shape = (check_count(size, "size"), *given.shape)
+        values = np.broadcast_to(given, shape).copy()
+        return self.mechanism.sample(values, source=SimulatedSource(rng)).values
+
+    def log_likelihood(self, outputs: ArrayLike) -> Floats:
+        """Return the log density of each output for each record."""
+        seen = np.asarray(outputs, dtype=np.float64)
+        columns = [
+            np.asarray(self.mechanism.log_density(seen, given))
+            for given in self.answers
+        ]
+        return np.stack(columns, axis=1)
+
+    def __repr__(self) -> str:
+        name = type(self.mechanism).__name__
+        return f"MechanismSampler({name}, {len(self.answers)} records)"
+
+
+class ProtocolSampler:
+    """Draws reports of a local protocol; the records are its categories, in order.
+
+    Parameters
+    ----------
+    protocol : LocalProtocol
+        Randomised response, unary encoding, subset selection, hashing or a histogram.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms.local import GeneralizedResponse
+    >>> sampler = ProtocolSampler(GeneralizedResponse(3, 1))
+    >>> sampler.log_likelihood([2]).round(3).tolist()
+    [[-1.551, -1.551, -0.551]]
+    """
+
+    __slots__ = ("protocol",)
+
+    def __init__(self, protocol: LocalProtocol) -> None:
+        if not isinstance(protocol, LocalProtocol):
+            raise TypeError(
+                f"protocol must be a LocalProtocol, got {type(protocol).__name__}."
+            )
+        self.protocol = protocol
+
+    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
+        """Draw `size` reports of the category of that number."""
+        values = np.full(check_count(size, "size"), record, dtype=np.int64)
+        return self.protocol.sample(values, source=SimulatedSource(rng)).values
+
+    def log_likelihood(self, outputs: Any) -> Floats:
+        """Return the log density of each report for each category."""
+        categories = range(self.protocol.categories)
+        columns = [self.protocol.log_density(outputs, x) for x in categories]
+        return np.stack(columns, axis=1)
+
+    def __repr__(self) -> str:
+        return f"ProtocolSampler({self.protocol!r})"

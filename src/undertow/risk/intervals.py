@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 
-from undertow._numeric import inflate, nudge_down, nudge_up
 from undertow._validate import (
     check_choice,
     check_count,
@@ -23,15 +22,7 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import NotApplicable
-
-__all__ = [
-    "Side",
-    "clopper_pearson",
-    "empirical_bernstein",
-    "hoeffding_halfwidth",
-    "hoeffding_trials",
-    "weighted_hoeffding_halfwidth",
-]
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 
 Side = Literal["two", "lower", "upper"]
 """Which limits share the error probability: both, or one of them."""

@@ -1,6 +1,6 @@
 r"""What a parameter is worth: error at a confidence, spread of estimated frequencies.
 
-Together with :func:`~undertow.risk.calibrate.calibrate` it compares mechanisms
+Together with :func:`~undertow.risk.calibration.calibrate` it compares mechanisms
 at equal risk instead of at equal epsilon.
 """
 
@@ -18,8 +18,6 @@ from undertow.mechanisms.accuracy import laplace_accuracy
 from undertow.mechanisms.local import LocalProtocol, frequency_variance
 from undertow.privacy.result import _Shown
 from undertow.risk.families.base import Family
-
-__all__ = ["EqualRisk", "Utility", "utility_at", "utility_at_equal_risk"]
 
 Floats = NDArray[np.float64]
 

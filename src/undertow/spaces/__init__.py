@@ -9,19 +9,17 @@ from undertow.spaces.base import (
 )
 from undertow.spaces.canonical import (
     Components,
+    CoverBounds,
     DomainCheck,
     Gap,
     canonical_distance,
     canonical_matrix,
     check_domain,
+    interval_cover,
     intrinsic_gap,
     is_canonical,
-)
-from undertow.spaces.certificate import (
-    Certificate,
-    Counterexample,
-    certificate_for,
-    falsify_certificate,
+    vertex_cover,
+    w_event_distance,
 )
 from undertow.spaces.change import (
     Change,
@@ -30,19 +28,6 @@ from undertow.spaces.change import (
     Row,
     change_family,
 )
-from undertow.spaces.clique import (
-    clique_edge_loss,
-    clique_loss,
-    clique_metric,
-    count_cliques,
-    unique_maximal_clique,
-)
-from undertow.spaces.cover import (
-    CoverBounds,
-    interval_cover,
-    vertex_cover,
-    w_event_distance,
-)
 from undertow.spaces.domain import (
     FiniteDomain,
     Graph,
@@ -50,26 +35,6 @@ from undertow.spaces.domain import (
     Rows,
     Stream,
     Table,
-)
-from undertow.spaces.granularity import (
-    Attribute,
-    Bounded,
-    BoundedById,
-    Edge,
-    Edit,
-    Element,
-    Event,
-    FreeLunch,
-    Group,
-    Local,
-    LTrajectory,
-    Node,
-    Relation,
-    Trajectory,
-    Unbounded,
-    User,
-    WEvent,
-    parse_granularity,
 )
 from undertow.spaces.metric import (
     AbsoluteDifference,
@@ -85,11 +50,15 @@ from undertow.spaces.metric import (
     ZeroMetric,
 )
 from undertow.spaces.partition import (
+    Certificate,
     Check,
     Commutation,
+    Counterexample,
     Partition,
     Touched,
+    certificate_for,
     commutes,
+    falsify_certificate,
     is_compatible,
     is_nonexpansive,
     most_touched,
@@ -108,7 +77,6 @@ from undertow.spaces.sensitivity import (
     falsify,
     preprocess,
     sensitivity,
-    sensitivity_chain,
     verify_lipschitz,
 )
 from undertow.spaces.transfer import (
@@ -117,6 +85,26 @@ from undertow.spaces.transfer import (
     transfer,
     transfer_factor,
     transfer_matrix,
+)
+from undertow.spaces.unit import (
+    Attribute,
+    Bounded,
+    BoundedById,
+    Edge,
+    Edit,
+    Element,
+    Event,
+    FreeLunch,
+    Group,
+    Local,
+    LTrajectory,
+    Node,
+    Relation,
+    Trajectory,
+    Unbounded,
+    User,
+    WEvent,
+    parse_granularity,
 )
 from undertow.spaces.view import (
     At,
@@ -141,6 +129,14 @@ from undertow.spaces.view import (
     Users,
     VertexPairs,
     Window,
+)
+from undertow.spaces.view.general import sensitivity_chain
+from undertow.spaces.view.graph import (
+    clique_edge_loss,
+    clique_loss,
+    clique_metric,
+    count_cliques,
+    unique_maximal_clique,
 )
 
 __all__ = [

@@ -11,8 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
-__all__ = ["Database", "Domain", "Granularity", "Metric", "View"]
-
 Database = Hashable
 """One element of a domain, in the canonical form its domain documents."""
 

@@ -3,39 +3,42 @@ r"""Canonical metrics: the least number of neighbour steps inside the domain.
 :math:`d^{\mathcal G}_{\mathbb D}(D, D')` counts steps whose intermediate databases all
 lie in :math:`\mathbb D`; it is infinite where no chain exists. So it depends on the
 domain: on a subclass it can be larger than in the whole, up to infinity.
+
+Here are the graph of neighbours with its shortest chains, which databases it connects
+and what it publishes in the clear, the covering problems that give distances by
+formula, and random neighbours, to attack claims that cannot be enumerated.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow.spaces.base import Database, Domain, Granularity
-from undertow.spaces.connected import Components, DomainCheck, check_domain
-from undertow.spaces.domain_finite import require_enumerable
-from undertow.spaces.neighbour_graph import (
-    canonical_distance,
-    neighbour_matrix,
-    neighbour_pairs,
+from undertow._validate import check_count
+from undertow.errors import (
+    AssumptionError,
+    MismatchError,
+    SearchError,
+    VacuousGranularityError,
 )
-
-__all__ = [
-    "Components",
-    "DomainCheck",
-    "Gap",
-    "canonical_distance",
-    "canonical_matrix",
-    "check_domain",
-    "intrinsic_gap",
-    "is_canonical",
-    "neighbour_matrix",
-    "neighbour_pairs",
-]
+from undertow.spaces.base import Database, Domain, Granularity
+from undertow.spaces.domain import (
+    ENUMERATION_LIMIT,
+    FiniteDomain,
+    Graph,
+    MetricSpace,
+    Rows,
+    Stream,
+    Table,
+    in_words,
+    require_enumerable,
+)
 
 # A dense matrix of distances beyond this many databases would pass 70 MB.
 _MATRIX_LIMIT = 3_000
@@ -143,7 +146,7 @@ def intrinsic_gap(
     Examples
     --------
     >>> from undertow.spaces.domain import Table
-    >>> from undertow.spaces.granularity import Unbounded
+    >>> from undertow.spaces.unit import Unbounded
     >>> fixed = Table(("a", "b"), values_per_cell=1, size=2)
     >>> whole = Table(("a", "b"), values_per_cell=1)
     >>> gap = intrinsic_gap(Unbounded(), fixed, within=whole)
@@ -168,3 +171,674 @@ def _wider(gap: Gap, other: Gap) -> bool:
     if gap.intrinsic == other.intrinsic == math.inf:
         return gap.induced > other.induced
     return gap.intrinsic - gap.induced > other.intrinsic - other.induced
+
+
+# Which databases a granularity connects, and what it publishes in the clear.
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """What is proved about the neighbour graph of a domain without listing it.
+
+    Attributes
+    ----------
+    has_edges : bool
+        Whether any two databases are neighbours.
+    number : float
+        The number of connected components, possibly infinite.
+    labels : tuple of str
+        What tells the components apart; empty if there is one.
+    """
+
+    has_edges: bool
+    number: float
+    labels: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class _Certified(Protocol):
+    def components(self, domain: Domain) -> Components | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCheck:
+    """What a granularity connects on a domain, and what it leaves unprotected.
+
+    Attributes
+    ----------
+    connected : bool
+        Whether a chain of neighbours joins any two databases.
+    components : tuple of str
+        Labels of the connected components, where there are several.
+    component_count : float
+        How many there are, possibly infinite.
+    has_edges : bool
+        Whether any two databases are neighbours.
+    vacuous : bool
+        Whether there are two databases but no neighbours: every mechanism, even
+        publishing the data, would satisfy any guarantee.
+    invariants : tuple of str
+        What neighbours share, published in the clear.
+    enumerated : bool
+        Whether the databases were listed, rather than a proof used.
+    warnings : tuple of str
+        One sentence per thing that is not protected across components.
+    """
+
+    connected: bool
+    components: tuple[str, ...]
+    component_count: float
+    has_edges: bool
+    vacuous: bool
+    invariants: tuple[str, ...]
+    enumerated: bool
+    warnings: tuple[str, ...]
+
+
+def check_domain(
+    domain: Domain, granularity: Granularity, *, allow_vacuous: bool = False
+) -> DomainCheck:
+    """Say what `granularity` connects on `domain` and what it publishes.
+
+    Parameters
+    ----------
+    domain : Domain
+        Structural, or with at most 200 000 databases.
+    granularity : Granularity
+        The neighbour relation.
+    allow_vacuous : bool
+        Report a granularity without neighbours instead of refusing it.
+
+    Raises
+    ------
+    VacuousGranularityError
+        If the domain has two databases or more but no neighbours.
+
+    Notes
+    -----
+    Thesis, Example A.5 and Remark A.6; paper, Example III.4 and Remark A.2.
+
+    Examples
+    --------
+    >>> from undertow.spaces.domain import Table
+    >>> from undertow.spaces.unit import Bounded
+    >>> table = Table(("a", "b", "c"), values_per_cell=1, max_size=4)
+    >>> check_domain(table, Bounded()).components
+    ('size 0', 'size 1', 'size 2', 'size 3', 'size 4')
+    """
+    granularity.require_domain(domain)
+    proved = (
+        granularity.components(domain) if isinstance(granularity, _Certified) else None
+    )
+    found = _enumerated_components(domain, granularity) if proved is None else proved
+    vacuous = not found.has_edges and domain.count() > 1
+    if vacuous and not allow_vacuous:
+        raise VacuousGranularityError(
+            f"granularity must have neighbours in the domain, got {granularity.name} "
+            f"without any on this {domain.kind}, so that it promises nothing; choose "
+            "one whose unit can change inside the domain.",
+            source="Guerra-Balboa et al., Example III.4",
+        )
+    return DomainCheck(
+        connected=found.number == 1,
+        components=found.labels,
+        component_count=found.number,
+        has_edges=found.has_edges,
+        vacuous=vacuous,
+        invariants=granularity.invariants(domain),
+        enumerated=proved is None,
+        warnings=_warnings(granularity, found),
+    )
+
+
+def has_neighbours(domain: Domain, granularity: Granularity, *, name: str) -> bool:
+    """Return False on a domain of one database, and True where a change is possible.
+
+    Parameters
+    ----------
+    domain, granularity : Domain, Granularity
+        Nothing is listed: where no proof tells, a change is taken for possible.
+    name : str
+        What the caller calls the granularity, for the message.
+
+    Raises
+    ------
+    VacuousGranularityError
+        If the domain has several databases, and it is proved that none are neighbours.
+    """
+    proved = (
+        granularity.components(domain) if isinstance(granularity, _Certified) else None
+    )
+    if proved is None or proved.has_edges:
+        return True
+    if domain.count() == 1:
+        return False
+    raise VacuousGranularityError(
+        f"{name} must have neighbours in the domain, got {granularity.name}, which has "
+        "none here and would be satisfied by publishing the data; choose a granularity "
+        "that allows a change.",
+        source="paper, Example III.4",
+    )
+
+
+def _enumerated_components(domain: Domain, granularity: Granularity) -> Components:
+    from scipy.sparse.csgraph import connected_components
+
+    graph = neighbour_matrix(domain, granularity)
+    number, member_of = connected_components(graph, directed=False)
+    sizes = np.bincount(member_of)
+    labels = [f"component {k} ({size} databases)" for k, size in enumerate(sizes)]
+    return Components(graph.nnz > 0, int(number), tuple(labels) if number > 1 else ())
+
+
+def _warnings(granularity: Granularity, found: Components) -> tuple[str, ...]:
+    if found.number == 1:
+        return ()
+    shown = ", ".join(found.labels[:8]) + (", …" if len(found.labels) > 8 else "")
+    return (
+        f"{granularity.name} joins no databases of different components, so which of "
+        f"the {in_words(found.number)} components holds the data is published in the "
+        f"clear: {shown}.",
+    )
+
+
+# The graph of neighbours: shortest paths in it, and its sparse matrix.
+
+
+def canonical_distance(
+    neighbours: Callable[[Any], Iterable[Any]],
+    first: Database,
+    second: Database,
+    *,
+    limit: int = ENUMERATION_LIMIT,
+) -> float:
+    """Return the least number of steps from `first` to `second`.
+
+    Parameters
+    ----------
+    neighbours : callable
+        Database -> its neighbours; symmetric, and inside the domain.
+    first, second : hashable
+        Two databases.
+    limit : int
+        The most databases to visit.
+
+    Returns
+    -------
+    int or inf
+        Zero iff equal, infinite iff no chain of neighbours connects them.
+
+    Raises
+    ------
+    SearchError
+        If more than `limit` databases were visited without an answer.
+
+    Notes
+    -----
+    Breadth-first search from both ends; thesis, Section 2.1 and Proposition A.1.
+
+    Examples
+    --------
+    >>> canonical_distance(lambda n: (n - 1, n + 1), 0, 7)
+    7
+    """
+    if first == second:
+        return 0
+    near: _Side = ({first}, {first})
+    far: _Side = ({second}, {second})
+    steps = 0
+    while near[1] and far[1]:
+        if (len(near[1]), len(near[0])) > (len(far[1]), len(far[0])):
+            near, far = far, near
+        near = _grown_side(near, neighbours, limit)
+        steps += 1
+        if not near[1].isdisjoint(far[1]):
+            return steps
+    return math.inf
+
+
+_Side = tuple[set[Database], set[Database]]  # visited, frontier
+
+
+def _grown_side(
+    side: _Side, neighbours: Callable[[Any], Iterable[Any]], limit: int
+) -> _Side:
+    visited, frontier = side
+    grown: set[Database] = set()
+    room = limit - len(visited)
+    for other in (other for database in frontier for other in neighbours(database)):
+        if other not in visited:
+            grown.add(other)
+        if len(grown) > room:
+            raise SearchError(
+                f"limit must allow the search to finish, got {limit} databases visited "
+                "without an answer; use a smaller instance of the domain."
+            )
+    visited |= grown
+    return visited, grown
+
+
+def neighbour_pairs(
+    domain: Domain, granularity: Granularity
+) -> Iterator[tuple[Database, Database]]:
+    """Yield the neighbour pairs of an enumerable domain, both orders."""
+    for database in domain.databases():
+        for other in granularity.neighbours(database, domain):
+            yield database, other
+
+
+def neighbour_matrix(
+    domain: Domain, relation: Granularity | Callable[[Any, Any], bool]
+) -> Any:
+    """Return the sparse 0/1 matrix of the relation on an enumerable domain."""
+    from scipy.sparse import csr_array
+
+    listed = list(domain.databases())
+    if isinstance(relation, Granularity):
+        index = {database: at for at, database in enumerate(listed)}
+        pairs = [(index[x], index[y]) for x, y in neighbour_pairs(domain, relation)]
+    else:
+        pairs = _related_pairs(listed, relation)
+    # The graph routines of older scipy read 32-bit indices only.
+    rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+    n = len(listed)
+    ones = np.ones(len(rows), dtype=np.int8)
+    graph = csr_array((ones, (rows, columns)), shape=(n, n))
+    graph.data.fill(1)  # a pair that is listed several times has been added up
+    return graph
+
+
+def _related_pairs(
+    listed: list[Any], relation: Callable[[Any, Any], bool]
+) -> list[tuple[int, int]]:
+    pairs = []
+    for i, x in enumerate(listed):
+        for j in range(i):
+            forth, back = relation(x, listed[j]), relation(listed[j], x)
+            if bool(forth) != bool(back):
+                raise AssumptionError(
+                    "relation must be symmetric, got a pair related one way only.",
+                    witness=(x, listed[j]),
+                )
+            if forth:
+                pairs += [(i, j), (j, i)]
+    return pairs
+
+
+# The covering problems behind canonical distances.
+#
+# Windows over times give the distances at w-event and trajectory level, minimum vertex
+# covers those at node level, assignments those at attribute level.
+
+#: Edges up to which a non-bipartite component is solved exactly.
+EXACT_EDGES = 60
+
+# Below this many edges branching beats setting up a matching.
+_TINY_EDGES = 16
+
+
+def w_event_distance(need: Sequence[int], w: int) -> int:
+    """Return the least number of w-windows that repair `need` cells at each time.
+
+    Parameters
+    ----------
+    need : sequence of int
+        The number of differing cells at each time.
+    w : int
+        The window length; a window repairs at most one cell at each of its times.
+
+    Notes
+    -----
+    Left to right, open a window at the first time that lacks one: a window that
+    starts earlier helps no later time more. Linear in the number of times. It is the
+    canonical distance of the relation of the thesis, Definition 3.2.
+
+    Examples
+    --------
+    >>> w_event_distance([2, 0, 1, 0], 2)
+    3
+    """
+    check_count(w, "w")
+    if min(need, default=0) < 0:
+        raise ValueError(f"need must hold no negative number, got {min(need)}.")
+    total = cover = 0
+    opened: list[int] = []
+    for t, wanted in enumerate(need):
+        if t >= w:
+            cover -= opened[t - w]
+        missing = max(0, wanted - cover)
+        opened.append(missing)
+        total += missing
+        cover += missing
+    return total
+
+
+def interval_cover(points: Iterable[int], length: int) -> int:
+    """Return the least number of intervals of `length` integers that cover `points`.
+
+    Examples
+    --------
+    >>> interval_cover([0, 1, 2, 5, 9, 10], 3)
+    3
+    """
+    check_count(length, "length")
+    number, covered = 0, -math.inf
+    for point in sorted(points):
+        if point > covered:
+            number, covered = number + 1, point + length - 1
+    return number
+
+
+def assignment_cost(costs: Sequence[Sequence[int]]) -> int:
+    """Return the least total cost of matching each row to a column of its own.
+
+    Examples
+    --------
+    >>> assignment_cost([[2, 1], [1, 2]])
+    2
+    """
+    if not costs:
+        return 0
+    from scipy.optimize import linear_sum_assignment
+
+    table = np.asarray(costs, dtype=np.int64)
+    return int(table[linear_sum_assignment(table)].sum())
+
+
+def least_feedback(waits: dict[int, set[int]]) -> int | None:
+    """Return the least number of vertices whose removal leaves no directed cycle.
+
+    Parameters
+    ----------
+    waits : dict
+        Vertex -> the vertices it points to.
+
+    Returns
+    -------
+    int or None
+        None if more than 20 vertices remain after removing those on no cycle.
+    """
+    left = _on_cycles(waits)
+    if len(left) > 20:
+        return None
+    for number in range(len(left) + 1):
+        for chosen in combinations(sorted(left), number):
+            rest = {v: out - set(chosen) for v, out in left.items() if v not in chosen}
+            if not _on_cycles(rest):
+                return number
+    return len(left)
+
+
+def _on_cycles(waits: dict[int, set[int]]) -> dict[int, set[int]]:
+    """Drop vertices without a way in or without a way out until none is left."""
+    left = dict(waits)
+    while True:
+        entered = set().union(*left.values()) if left else set()
+        kept = {v: out & left.keys() for v, out in left.items() if v in entered}
+        kept = {v: out for v, out in kept.items() if out}
+        if kept == left:
+            return left
+        left = kept
+
+
+VertexPair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverBounds:
+    """A number lies between `low` and `high`, inclusive; `high` may be infinite."""
+
+    low: int
+    high: float
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is known."""
+        return self.low == self.high
+
+
+def vertex_cover(
+    edges: Iterable[VertexPair], *, exact_edges: int = EXACT_EDGES
+) -> CoverBounds:
+    r"""Bound the least number of vertices that touch every edge; often exactly.
+
+    Parameters
+    ----------
+    edges : iterable of pairs
+        A simple graph.
+    exact_edges : int
+        Non-bipartite components with more edges are bounded rather than solved.
+
+    Notes
+    -----
+    Component by component: bipartite ones by maximum matching (König), small ones by
+    branch and bound, the rest between the fractional cover :math:`\tau^* \ge \nu` and
+    the better of its rounding and twice a maximal matching. So
+    :math:`\nu \le low \le \tau \le high \le 2\nu` for the maximum matching
+    :math:`\nu`.
+
+    Examples
+    --------
+    >>> vertex_cover([(0, 1), (0, 2), (1, 2)])
+    CoverBounds(low=2, high=2)
+    """
+    low, high = 0, 0.0
+    for component in _edge_components(edges):
+        bounds = _component_cover(component, exact_edges)
+        low, high = low + bounds.low, high + bounds.high
+    return CoverBounds(low, int(high))
+
+
+def _component_cover(adjacent: dict[int, set[int]], exact_edges: int) -> CoverBounds:
+    number = sum(len(out) for out in adjacent.values()) // 2
+    side = None if number <= min(_TINY_EDGES, exact_edges) else _two_colouring(adjacent)
+    if side is not None:
+        left = {v: out for v, out in adjacent.items() if not side[v]}
+        size = len(_bipartite_matching(left))
+        return CoverBounds(size, size)
+    if number <= exact_edges:
+        size = _cover_by_branching(adjacent, len(adjacent))
+        return CoverBounds(size, size)
+    return _cover_sandwich(adjacent)
+
+
+def _edge_components(edges: Iterable[VertexPair]) -> list[dict[int, set[int]]]:
+    adjacent: dict[int, set[int]] = {}
+    for i, j in edges:
+        adjacent.setdefault(i, set()).add(j)
+        adjacent.setdefault(j, set()).add(i)
+    parts, left = [], set(adjacent)
+    while left:
+        stack, reached = [left.pop()], set()
+        while stack:
+            vertex = stack.pop()
+            reached.add(vertex)
+            stack += adjacent[vertex] & left
+            left -= adjacent[vertex]
+        parts.append({v: adjacent[v] for v in reached})
+    return parts
+
+
+def _two_colouring(adjacent: dict[int, set[int]]) -> dict[int, bool] | None:
+    side: dict[int, bool] = {}
+    stack = [next(iter(adjacent))]
+    side[stack[0]] = False
+    while stack:
+        vertex = stack.pop()
+        for other in adjacent[vertex]:
+            if other not in side:
+                side[other] = not side[vertex]
+                stack.append(other)
+            elif side[other] == side[vertex]:
+                return None
+    return side
+
+
+def _bipartite_matching(left: dict[int, set[int]]) -> dict[int, int]:
+    """Return a maximum matching, right vertex -> left vertex."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    lefts = sorted(left)
+    rights = sorted(set().union(*left.values()))
+    column = {v: at for at, v in enumerate(rights)}
+    # The graph routines of older scipy read 32-bit indices only.
+    rows = np.array([at for at, v in enumerate(lefts) for _ in left[v]], dtype=np.int32)
+    columns = np.array([column[u] for v in lefts for u in left[v]], dtype=np.int32)
+    ones = np.ones(len(rows), dtype=np.int8)
+    graph = csr_array((ones, (rows, columns)), shape=(len(lefts), len(rights)))
+    mates = maximum_bipartite_matching(graph, perm_type="row")
+    return {rights[c]: lefts[r] for c, r in enumerate(mates) if r >= 0}
+
+
+def _maximal_matching(adjacent: dict[int, set[int]]) -> int:
+    used: set[int] = set()
+    for vertex in sorted(adjacent, key=lambda v: len(adjacent[v])):
+        free = adjacent[vertex] - used
+        if vertex not in used and free:
+            used |= {vertex, min(free, key=lambda u: len(adjacent[u]))}
+    return len(used) // 2
+
+
+def _cover_by_branching(adjacent: dict[int, set[int]], best: int) -> int:
+    """Return the smaller of `best` and the cover number, by branch and bound."""
+    adjacent = {v: out for v, out in adjacent.items() if out}
+    if not adjacent:
+        return 0
+    if _maximal_matching(adjacent) >= best:
+        return best
+    leaf = next((v for v, out in adjacent.items() if len(out) == 1), None)
+    if leaf is not None:  # its neighbour may be taken without loss
+        rest = _without_vertices(adjacent, adjacent[leaf])
+        return min(best, 1 + _cover_by_branching(rest, best - 1))
+    pivot = max(adjacent, key=lambda v: len(adjacent[v]))
+    best = min(
+        best, 1 + _cover_by_branching(_without_vertices(adjacent, {pivot}), best - 1)
+    )
+    others = set(adjacent[pivot])
+    if len(others) >= best:
+        return best
+    rest = _without_vertices(adjacent, others)
+    return min(best, len(others) + _cover_by_branching(rest, best - len(others)))
+
+
+def _without_vertices(
+    adjacent: dict[int, set[int]], chosen: set[int]
+) -> dict[int, set[int]]:
+    return {v: out - chosen for v, out in adjacent.items() if v not in chosen}
+
+
+def _cover_sandwich(adjacent: dict[int, set[int]]) -> CoverBounds:
+    """Bound by the half-integral cover, a matching in the bipartite double."""
+    double = _bipartite_matching(adjacent)  # left copy -> right copy of a vertex
+    low = -(-len(double) // 2)
+    high = min(
+        2 * _maximal_matching(adjacent), len(adjacent) - 1, _greedy_cover(adjacent)
+    )
+    return CoverBounds(low, high)
+
+
+def _greedy_cover(adjacent: dict[int, set[int]]) -> int:
+    taken, left = 0, dict(adjacent)
+    while any(left.values()):
+        pivot = max(left, key=lambda v: len(left[v]))
+        left, taken = _without_vertices(left, {pivot}), taken + 1
+    return taken
+
+
+# Random databases and random neighbours, to attack claims that cannot be enumerated.
+#
+# An attack that finds nothing proves nothing; one that succeeds settles the matter.
+
+# Records drawn where the domain sets no number, and values where it leaves them open.
+_FEW_RECORDS = 4
+_EXAMPLE_VALUES: tuple[Hashable, ...] = (0, 1, 2)
+# How many neighbours are generated before one of them is drawn.
+_GENERATED = 500
+
+
+def concrete(domain: Domain) -> Domain:
+    """Return the domain with three example values wherever it leaves them open.
+
+    A claim that leaves values open holds for every set of values, so a counterexample
+    on a few of them is one.
+    """
+    if isinstance(domain, Table):
+        attributes = tuple((n, v or _EXAMPLE_VALUES) for n, v in domain.attributes)
+        if not domain.cells:
+            return replace(
+                domain, attributes=attributes or (("value", _EXAMPLE_VALUES),)
+            )
+        if attributes:
+            return replace(domain, attributes=attributes, values_per_cell=None)
+        return replace(domain, values_per_cell=domain.values_per_cell or 2)
+    if isinstance(domain, Rows) and domain.values is None:
+        attributes = tuple((n, v or _EXAMPLE_VALUES) for n, v in domain.attributes)
+        values = None if attributes else _EXAMPLE_VALUES
+        return replace(domain, attributes=attributes, values=values)
+    if isinstance(domain, Stream) and domain.values is None:
+        return replace(domain, values=_EXAMPLE_VALUES)
+    return domain
+
+
+def random_database(domain: Domain, *, rng: np.random.Generator) -> Any:
+    """Draw a database of a concrete domain; every database can come out.
+
+    A table without a size limit yields at most four records.
+    """
+    if isinstance(domain, FiniteDomain | MetricSpace):
+        listed = list(domain.databases())
+        return listed[rng.integers(len(listed))]
+    if isinstance(domain, Table):
+        return _random_table(domain, rng)
+    if isinstance(domain, Rows):
+        return _drawn(domain.choices(), len(domain.ids), rng)
+    if isinstance(domain, Stream):
+        cells = domain.choices()
+        return tuple(_drawn(cells, domain.times, rng) for _ in range(domain.users))
+    if isinstance(domain, Graph):
+        return _random_graph(domain, rng)
+    raise MismatchError(
+        f"domain must be one of the built-in kinds to draw from, got {domain.kind}; "
+        "give a sampler."
+    )
+
+
+def random_neighbours(
+    domain: Domain, granularity: Granularity, *, rng: np.random.Generator
+) -> tuple[Database, Database] | None:
+    """Draw a database and one of its first 500 neighbours; None if it has none."""
+    database = random_database(domain, rng=rng)
+    others = list(islice(granularity.neighbours(database, domain), _GENERATED))
+    if not others:
+        return None
+    return database, others[rng.integers(len(others))]
+
+
+def _drawn(
+    choices: tuple[Hashable, ...], number: int, rng: np.random.Generator
+) -> tuple[Hashable, ...]:
+    return tuple(choices[i] for i in rng.integers(len(choices), size=number))
+
+
+def _random_table(domain: Table, rng: np.random.Generator) -> tuple[Hashable, ...]:
+    universe = tuple(domain.records())
+    most = min(domain.greatest_size, max(domain.least_size, _FEW_RECORDS))
+    number = int(rng.integers(domain.least_size, int(most) + 1))
+    return Table.database(_drawn(universe, number, rng))
+
+
+def _random_graph(
+    domain: Graph, rng: np.random.Generator
+) -> frozenset[tuple[int, int]]:
+    pairs = list(combinations(range(domain.vertices), 2))
+    density = rng.random()
+    free = [domain.degree_cap] * domain.vertices
+    kept = []
+    for at in rng.permutation(len(pairs)):
+        low, high = pairs[at]
+        if rng.random() < density and free[low] and free[high]:
+            free[low] -= 1
+            free[high] -= 1
+            kept.append((low, high))
+    return frozenset(kept)

@@ -21,24 +21,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from undertow.privacy.exact import Exact
+from undertow.numeric.exact import Exact
 from undertow.spaces.base import Domain, Granularity, Metric, View
-
-__all__ = [
-    "Change",
-    "ChangeFamily",
-    "Charge",
-    "Column",
-    "FrontPoint",
-    "Maximum",
-    "Price",
-    "Row",
-    "Setting",
-    "align",
-    "change_family",
-    "restrict",
-    "totals",
-]
 
 Setting = Literal["view", "common"]
 """``view``: private on the range of the view; ``common``: on the whole domain."""

@@ -1,9 +1,11 @@
-r"""What a guarantee on the whole data says about a mechanism that reads only a view.
+"""What a guarantee on the whole data says about a mechanism that reads only a view.
 
 If :math:`M` is :math:`d`-private on the domain and reads :math:`f(D)` alone, its output
 law is constant on the fibres of :math:`f`. So the loss between two databases is at most
 that of the closest pair with the same views, and, chaining such steps, at most the
 quotient of :math:`d` by the fibres, which is again a pseudometric.
+
+That a mechanism reads its view and nothing else is argued, and never a default.
 """
 
 from __future__ import annotations
@@ -11,29 +13,19 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from undertow.errors import MismatchError, NotionMismatchError
+from undertow._validate import check_choice
+from undertow.errors import MismatchError, NotionMismatchError, UnprovedDependencyError
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
-from undertow.spaces.dependency import Dependency, require_dependency
 from undertow.spaces.domain import Table, require_enumerable, require_members
-from undertow.spaces.granularity import Bounded, Edit, Trajectory, Unbounded
-from undertow.spaces.metric import SymmetricDifference
-from undertow.spaces.metric_matrix import check_pseudometric
-from undertow.spaces.view_table import Select
-
-__all__ = [
-    "Dependency",
-    "canonical_quotient",
-    "min_privacy",
-    "quotient_distance",
-    "quotient_metric",
-    "require_dependency",
-    "sub_universe_distance",
-]
+from undertow.spaces.metric import SymmetricDifference, check_pseudometric
+from undertow.spaces.unit import Bounded, Edit, Trajectory, Unbounded
+from undertow.spaces.view.table import Select
 
 Matrix = npt.NDArray[np.float64]
 
@@ -173,14 +165,14 @@ def quotient_distance(
     ours, theirs = view.apply(first, domain), view.apply(second, domain)
     if ours == theirs:
         return 0.0
-    known = _closed_form(base, view, domain, ours, theirs)
+    known = _closed_quotient(base, view, domain, ours, theirs)
     if known is not None:
         return known
     if isinstance(base, Granularity):
         base.require_domain(domain)
         index, adjacency = _contract(base, view, domain)
         return float(_search(adjacency, index[ours]).get(index[theirs], math.inf))
-    return _enumerated(base, view, domain, ours, theirs)
+    return _enumerated_quotient(base, view, domain, ours, theirs)
 
 
 def sub_universe_distance(first: Iterable[Hashable], second: Iterable[Hashable]) -> int:
@@ -277,7 +269,7 @@ def _search(adjacency: list[set[int]], source: int) -> dict[int, int]:
     return steps
 
 
-def _closed_form(
+def _closed_quotient(
     base: Metric, view: View, domain: Domain, ours: Any, theirs: Any
 ) -> float | None:
     if not isinstance(view, Select) or not isinstance(domain, Table):
@@ -293,7 +285,7 @@ def _closed_form(
     return None
 
 
-def _enumerated(
+def _enumerated_quotient(
     base: Metric, view: View, domain: Domain, ours: Any, theirs: Any
 ) -> float:
     require_enumerable(domain, _MATRIX_LIMIT)
@@ -302,3 +294,160 @@ def _enumerated(
     labels = [view.apply(one, domain) for one in listed]
     closed = quotient_metric(matrix, labels)
     return float(closed[labels.index(ours), labels.index(theirs)])
+
+
+# Why a mechanism is believed to read only its view.
+#
+# The common-domain setting divides a metric by the fibres of a view. That needs one
+# proof no metric can give: that the mechanism reads the view and nothing else. The
+# proof is by construction or by a named person, and it is an argument, never a default.
+
+_DEPENDENCY_SOURCE = "paper, Definition IV.8"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """Why a mechanism is believed to read only its view.
+
+    Parameters
+    ----------
+    view : View or None
+        What it reads; None for a statement about several releases at once, each of
+        which reads its own view.
+    kind : {"construction", "attestation"}
+        The mechanism object receives the view and nothing else, or a person says so.
+    by : str
+        Who attests; needed for an attestation.
+    statement : str
+        What was built or checked, in a sentence; needed for an attestation and where
+        `view` is None.
+    also_reads : tuple of str
+        What else it reads: a grand total, a global maximum, a grid built on the data.
+        Anything here refuses the proof.
+
+    Raises
+    ------
+    UnprovedDependencyError
+        If the attestation is unsigned, nothing says what was built or checked, or
+        the mechanism reads something else too.
+
+    Notes
+    -----
+    Thesis, Definition 4.9; paper, Definition IV.8. Declare the coarsest statistic:
+    depending on a count is worth more than depending on the records behind it.
+
+    Examples
+    --------
+    >>> Dependency(None, "construction", statement="each count gets its block").kind
+    'construction'
+    """
+
+    view: View | None
+    kind: Literal["construction", "attestation"]
+    by: str = field(default="", kw_only=True)
+    statement: str = field(default="", kw_only=True)
+    also_reads: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, "kind", choices=("construction", "attestation"))
+        said = self.statement.strip()
+        if self.kind == "attestation" and not (self.by.strip() and said):
+            raise UnprovedDependencyError(
+                "an attestation must say by whom and what was checked, got "
+                f"by {self.by!r} and statement {self.statement!r}.",
+                source=_DEPENDENCY_SOURCE,
+            )
+        if self.view is None and not said:
+            raise UnprovedDependencyError(
+                "statement must say how several releases were built to read only "
+                "their views, got ''; say it, or give one proof per view.",
+                source=_DEPENDENCY_SOURCE,
+            )
+        if self.also_reads:
+            raise UnprovedDependencyError(
+                f"a mechanism must read only {self._shown()}, got one that also reads "
+                f"{', '.join(self.also_reads)}; release that on its own.",
+                source=_DEPENDENCY_SOURCE,
+            )
+
+    def _shown(self) -> str:
+        return "its view" if self.view is None else self.view.name
+
+
+def require_dependency(proof: Dependency | None, view: View) -> Dependency:
+    """Return the proof, or raise ``UnprovedDependencyError`` if it does not serve.
+
+    Parameters
+    ----------
+    proof : Dependency or None
+        The proof that came with the release.
+    view : View
+        The view through which the release is to be composed.
+    """
+    if not isinstance(proof, Dependency):
+        shown = "none" if proof is None else type(proof).__name__
+        raise UnprovedDependencyError(
+            f"a common-domain release must come with proof that it reads only "
+            f"{view.name}, got {shown}; build it on the view, or attest it.",
+            source=_DEPENDENCY_SOURCE,
+        )
+    if proof.view is not None and proof.view != view:
+        raise UnprovedDependencyError(
+            f"the proof must be about {view.name}, got one about {proof.view.name}.",
+            witness=proof,
+            source=_DEPENDENCY_SOURCE,
+        )
+    return proof
+
+
+def require_dependencies(
+    proof: Dependency | Sequence[Dependency] | None, views: Sequence[View | None]
+) -> None:
+    """Raise ``UnprovedDependencyError`` unless every release has its proof.
+
+    Parameters
+    ----------
+    proof : Dependency or sequence of Dependency
+        One statement for all releases, or one proof per release, in order.
+    views : sequence of View or None
+        The view of each release; None where the composition does not name it, so that
+        only the presence of a proof for it can be checked.
+
+    Notes
+    -----
+    A single proof about one view serves several releases only if all of them read that
+    view, and serves no release whose view is not named.
+    """
+    if isinstance(proof, Dependency):
+        proofs: Sequence[Dependency] = [proof] * len(views)
+        if proof.view is not None and None in views:
+            raise UnprovedDependencyError(
+                "dependency must be about every release, got one about "
+                f"{proof.view.name} alone; give one proof per release.",
+                witness=proof,
+                source=_DEPENDENCY_SOURCE,
+            )
+    else:
+        proofs = _one_proof_each(proof, len(views))
+    for one, view in zip(proofs, views, strict=True):
+        if view is not None:
+            require_dependency(one, view)
+
+
+def _one_proof_each(given: object, number: int) -> Sequence[Dependency]:
+    if given is None:
+        shown = "none"
+    elif not isinstance(given, list | tuple):
+        shown = type(given).__name__
+    elif len(given) != number:
+        shown = f"{len(given)} for {number} releases"
+    elif not all(isinstance(one, Dependency) for one in given):
+        shown = "something else among them"
+    else:
+        return given
+    raise UnprovedDependencyError(
+        "dependency must show that each release reads only its view, got "
+        f"{shown}; give Dependency(None, 'construction', statement=...), or one proof "
+        "per release.",
+        source=_DEPENDENCY_SOURCE,
+    )

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from undertow.correlation.floor import impossibility_beta
-from undertow.correlation.gaussian.factor import gaussian_factor
+from undertow.correlation.gaussian.method import gaussian_factor
+from undertow.correlation.markov.projective import column_ratio, transition_ratio
 from undertow.correlation.markov.published import largest_gamma
-from undertow.correlation.markov.ratio import column_ratio, transition_ratio
 from undertow.correlation.pedigree.genomic import genomic_accuracy
 from undertow.mechanisms import laplace_confidence
 from undertow.studies.base import (

@@ -13,13 +13,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.correlation.empirical.attackers import random_trial
-from undertow.correlation.empirical.kernel_density import (
+from undertow.correlation.empirical import (
     KernelSettings,
+    estimate_laplace_leakage,
     kernel_leakage,
+    random_trial,
 )
-from undertow.correlation.empirical.likelihood import estimate_laplace_leakage
-from undertow.correlation.gaussian.factor import gaussian_crossover
+from undertow.correlation.gaussian.method import gaussian_crossover
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import CountQuery

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from undertow.correlation.gaussian.factor import gaussian_factor
+from undertow.correlation.gaussian.method import gaussian_factor
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain

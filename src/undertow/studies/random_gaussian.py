@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.correlation.gaussian.factor import gaussian_factor
+from undertow.correlation.gaussian.method import gaussian_factor
 
 __all__ = ["DrawnLeakage", "sample_correlations", "simulate_gaussians"]
 

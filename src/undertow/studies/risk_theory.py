@@ -17,8 +17,7 @@ from undertow.mechanisms.local import (
     oue_variation,
 )
 from undertow.privacy import GDP, Loss, Pure, gdp_mu
-from undertow.privacy.tradeoff import LaplaceTradeOff
-from undertow.privacy.tradeoff_base import TradeOff
+from undertow.privacy.tradeoff import LaplaceTradeOff, TradeOff
 from undertow.risk.bounds import (
     variation_bound,
 )

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.mechanisms.local import GeneralizedResponse
-from undertow.privacy.tradeoff import tradeoff_from_pmfs
-from undertow.privacy.tradeoff_base import PiecewiseLinearTradeOff
+from undertow.privacy.tradeoff import PiecewiseLinearTradeOff, tradeoff_from_pmfs
 from undertow.risk import AttackRisk
 from undertow.risk.estimate import AttackEstimate
 from undertow.studies.base import (

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from undertow.mechanisms.graph import adjacency
 from undertow.risk import AttackRisk
-from undertow.risk.attacks.base import sample_rows
+from undertow.risk.attacks.guess import sample_rows
 from undertow.risk.estimate import AttackEstimate
 from undertow.studies.sauer_common import Network
 from undertow.studies.sauer_walks import Moves, entries_at, estimate_of

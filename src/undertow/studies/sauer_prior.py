@@ -10,7 +10,8 @@ from undertow.mechanisms.local import GeneralizedResponse
 from undertow.risk import Prior, Threat
 from undertow.risk.attacks import PriorGuess
 from undertow.risk.bounds import variation_bound
-from undertow.risk.estimate import AttackEstimate, ProtocolSampler, estimate_attack
+from undertow.risk.channel import ProtocolSampler
+from undertow.risk.estimate import AttackEstimate, estimate_attack
 from undertow.studies.base import (
     Check,
     Curve,

@@ -20,7 +20,8 @@ from undertow.risk.bounds import (
     uniform_guess_bound,
     uniform_interval_bound,
 )
-from undertow.risk.estimate import AttackEstimate, ProtocolSampler, estimate_attack
+from undertow.risk.channel import ProtocolSampler
+from undertow.risk.estimate import AttackEstimate, estimate_attack
 from undertow.studies.base import Check, Curve, Inputs, Study, StudyResult, compare
 from undertow.studies.sauer_common import (
     EPSILONS,

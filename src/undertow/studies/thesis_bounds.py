@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.tensor import exact_leakage
-from undertow.correlation.gaussian.factor import gaussian_crossover, gaussian_factor
-from undertow.correlation.general import general_budget
-from undertow.correlation.markov.published import ratio_threshold
-from undertow.correlation.tightness import (
+from undertow.correlation.gaussian.method import gaussian_crossover, gaussian_factor
+from undertow.correlation.group import (
+    general_budget,
     tightness_law,
     tightness_lower_bound,
     tightness_pearson,
 )
+from undertow.correlation.markov.published import ratio_threshold
 from undertow.mechanisms import RandomizedResponse, laplace_accuracy, laplace_scale
 from undertow.studies.base import (
     Check,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from undertow.correlation.gaussian.factor import gaussian_factor
+from undertow.correlation.gaussian.method import gaussian_factor
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import LinearQuery

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from undertow.correlation.fitting.counting import count_transitions
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import ProjectiveMethod
+from undertow.correlation.markov.projective import ProjectiveMethod
 from undertow.correlation.markov.published import gamma_budget
 from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.observation import count_transitions
 from undertow.correlation.query import AnyQuery
 from undertow.studies.base import Check, Inputs, Status, Study, StudyResult, compare
 from undertow.studies.noise import (

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from undertow.correlation.comparators.response import (
+from undertow.correlation.comparators.scale import (
     printed_response,
     response_accuracy,
     response_confidence,

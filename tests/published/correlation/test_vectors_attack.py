@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.attack import (
     leakage_advantage,
     leakage_for_advantage,
@@ -16,7 +15,8 @@ from undertow.correlation.attack import (
     strongest_attack,
 )
 from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.native import native_mechanism
+from undertow.correlation.floor import native_mechanism
+from undertow.correlation.result import Adversary
 from undertow.privacy import Pure, total_variation
 
 FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])

@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.comparators.quilt import quilt_scale
-from undertow.correlation.comparators.response import (
+from undertow.correlation.comparators.pufferfish import (
+    gaussian_wasserstein_scale,
+    quilt_scale,
+)
+from undertow.correlation.comparators.scale import (
     printed_response,
     response_accuracy,
     response_confidence,
     response_law,
+    yang_scale,
+    zhao_leakage,
 )
-from undertow.correlation.comparators.scaling import yang_scale, zhao_leakage
-from undertow.correlation.comparators.wasserstein import gaussian_wasserstein_scale
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import CountQuery
 from undertow.errors import InfeasibleTarget

@@ -7,14 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.finite.joint import JointTable, two_point_law
-from undertow.correlation.finite.kernel import local_kernel
+from undertow.correlation.finite.exact import exact_leakage, leakage_by_adversary
+from undertow.correlation.finite.joint import JointTable, local_kernel, two_point_law
 from undertow.correlation.finite.laplace import LaplaceJointMethod, laplace_leakage
 from undertow.correlation.finite.program import ProgramMethod, worst_case_leakage
-from undertow.correlation.finite.tensor import exact_leakage, leakage_by_adversary
-from undertow.correlation.general import general_leakage
+from undertow.correlation.group import general_leakage
 from undertow.correlation.query import AnyQuery, CountQuery
+from undertow.correlation.result import Adversary
 from undertow.mechanisms import (
     DiscreteLaplaceMechanism,
     LaplaceMechanism,

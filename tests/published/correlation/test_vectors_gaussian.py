@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.gaussian import (
     ClippedRelease,
@@ -32,8 +31,9 @@ from undertow.correlation.query import (
     CountQuery,
     LinearQuery,
     LipschitzQuery,
+    Scope,
 )
-from undertow.correlation.scope import Scope
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable, ScopeWarning
 
 GALTON_SDS = np.array([2.47025581, 2.30702522, 3.58291847])

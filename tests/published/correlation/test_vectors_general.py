@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from undertow.correlation.accountant import CorrelatedAccountant, compose_leakages
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.blocks import Blocks, Independent, block_leakage
-from undertow.correlation.calibrate import calibrate
+from undertow.correlation.calibrate import calibrate, calibrate_over, explain
 from undertow.correlation.finite.joint import two_point_law
 from undertow.correlation.floor import (
     accuracy_floor,
@@ -23,22 +21,26 @@ from undertow.correlation.floor import (
     impossibility_beta,
     packing_beta,
 )
-from undertow.correlation.general import GeneralMethod, general_leakage
-from undertow.correlation.leak import leakage
-from undertow.correlation.method import Method
-from undertow.correlation.odds import (
-    posterior_odds_interval,
-    posterior_probability_interval,
-)
-from undertow.correlation.query import LipschitzQuery
-from undertow.correlation.result import Leakage
-from undertow.correlation.robust import calibrate_over, explain
-from undertow.correlation.tightness import (
+from undertow.correlation.group import (
+    Blocks,
+    GeneralMethod,
+    Independent,
+    block_leakage,
+    general_leakage,
     tightness_law,
     tightness_leakage,
     tightness_lower_bound,
     tightness_parameter,
     tightness_pearson,
+)
+from undertow.correlation.leak import leakage
+from undertow.correlation.model import Method
+from undertow.correlation.query import LipschitzQuery
+from undertow.correlation.result import (
+    Adversary,
+    Leakage,
+    posterior_odds_interval,
+    posterior_probability_interval,
 )
 from undertow.errors import CompositionError, InfeasibleTarget, ModelError
 from undertow.mechanisms.accuracy import (

@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 
 from support.markov_oracle import chain_law, parity_attack, parity_laws
-from undertow.correlation.adversary import Adversary
+from undertow.correlation.calibrate import what_if
+from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.program import worst_case_leakage
-from undertow.correlation.finite.tensor import exact_leakage
-from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import (
+from undertow.correlation.markov.chain import MarkovChain, MarkovFamily
+from undertow.correlation.markov.projective import (
     ProjectiveMethod,
     closed_value,
+    column_ratio,
+    mixing_time,
     projective_budget,
+    projective_diameter,
     projective_leakage,
     ratio_diameter,
+    transition_ratio,
+    window_leakage,
 )
-from undertow.correlation.markov.family import MarkovFamily
-from undertow.correlation.markov.higher_order import HigherOrderChain
-from undertow.correlation.markov.mixing import mixing_time, window_leakage
 from undertow.correlation.markov.published import (
     GammaMethod,
     ZhaoMethod,
@@ -29,21 +31,17 @@ from undertow.correlation.markov.published import (
     gamma_budget,
     gamma_leakage,
     largest_gamma,
+    largest_log_ratio,
     ratio_threshold,
 )
-from undertow.correlation.markov.ratio import (
-    column_ratio,
-    projective_diameter,
-    transition_ratio,
-)
-from undertow.correlation.markov.ratio_exact import largest_log_ratio
 from undertow.correlation.markov.steps import (
+    HigherOrderChain,
     StepMethod,
     step_diameters,
     step_leakage,
 )
 from undertow.correlation.query import AnyQuery
-from undertow.correlation.robust import what_if
+from undertow.correlation.result import Adversary
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.mechanisms.accuracy import laplace_accuracy
 

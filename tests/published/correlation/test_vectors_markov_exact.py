@@ -8,11 +8,13 @@ import pytest
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import closed_value, projective_budget
-from undertow.correlation.markov.count import count_budget, count_leakage
-from undertow.correlation.markov.count_windows import CountWindows
+from undertow.correlation.markov.count import CountWindows, count_budget, count_leakage
 from undertow.correlation.markov.pairwise import pairwise_leakage
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.projective import (
+    closed_value,
+    projective_budget,
+    projective_diameter,
+)
 from undertow.correlation.markov.two_state import (
     two_state_budget,
     two_state_leakage,

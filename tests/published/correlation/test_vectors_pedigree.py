@@ -13,7 +13,6 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.leak import leakage
 from undertow.correlation.pedigree import (
@@ -31,6 +30,7 @@ from undertow.correlation.pedigree import (
     query_law,
 )
 from undertow.correlation.query import CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 
 BB = CountQuery({Genotype.BB})
 

@@ -16,8 +16,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from undertow.errors import AssumptionError
-from undertow.mechanisms.local.grr_formula import grr_advantage
-from undertow.mechanisms.local.unary_formula import oue_advantage
+from undertow.mechanisms.local.grr import grr_advantage
+from undertow.mechanisms.local.unary import oue_advantage
 from undertow.privacy import GDP, Approx, Pure, gdp_mu, total_variation
 from undertow.risk.bounds import (
     SubsampledTradeOff,
@@ -34,8 +34,7 @@ from undertow.risk.bounds import (
 )
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 EIGHT = [0.35, 0.35] + [0.05] * 6
 

@@ -31,8 +31,7 @@ from undertow.risk.attacks import (
 from undertow.risk.bounds import projected_variation_bound
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 SKEWED = Prior(3, [0.5, 0.3, 0.2])
 P = [[0, 0.7, 0.3], [0.5, 0, 0.5], [0.2, 0.8, 0]]

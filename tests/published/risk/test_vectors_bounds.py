@@ -50,10 +50,9 @@ from undertow.risk.bounds import (
     variation_product,
     zero_out_bound,
 )
-from undertow.risk.prior import Prior
 from undertow.risk.selector import best_bound, calibrate_black_box, named_bound
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 P3 = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 P3_PRIOR = [0.5, 0.3, 0.2]

@@ -15,11 +15,10 @@ from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
 from undertow.mechanisms.local import subset_size
 from undertow.privacy import Approx, Pure
 from undertow.risk.bounds import calibrate_exact_guess, calibrate_variation
-from undertow.risk.calibrate import calibrate
+from undertow.risk.calibration import calibrate, compare
 from undertow.risk.card import risk_card
 from undertow.risk.channel import Channel
-from undertow.risk.comparison import compare
-from undertow.risk.exact import advantage, success_rate
+from undertow.risk.exact import advantage, success_rate, worst_prior
 from undertow.risk.families import (
     FAMILIES,
     blh,
@@ -33,17 +32,14 @@ from undertow.risk.families import (
     sue,
     the,
 )
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.selector import (
     best_bound,
     best_success_bound,
     calibrate_black_box,
 )
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 from undertow.risk.utility import utility_at_equal_risk
-from undertow.risk.worst_prior import worst_prior
 
 CELLS = Threat(Prior.uniform(1000))
 TEN = Threat(Prior.uniform(10))

@@ -13,20 +13,18 @@ import pytest
 
 from undertow.mechanisms import ClampedMechanism, LaplaceMechanism, RandomizedResponse
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
-from undertow.risk.channel import Channel
-from undertow.risk.estimate import (
+from undertow.risk.channel import (
+    Channel,
     ChannelSampler,
     MechanismSampler,
     ProtocolSampler,
-    estimate_attack,
 )
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
 from undertow.risk.intervals import clopper_pearson, hoeffding_trials
-from undertow.risk.knowledge import Knowledge
 from undertow.risk.likelihood import GaussianTranscript, LinearRule, estimate_advantage
-from undertow.risk.prior import Prior, estimate_collision
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat, estimate_collision
 from undertow.risk.transcript import joint_channel, repeat_channel
 
 RNG = np.random.default_rng

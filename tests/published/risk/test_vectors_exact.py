@@ -14,14 +14,10 @@ import pytest
 from scipy.optimize import linprog
 
 from undertow.risk.channel import Channel
-from undertow.risk.decision import Decision, attack_risk
-from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
-from undertow.risk.rero import reconstruction_robustness
+from undertow.risk.exact import advantage, reconstruction_robustness, success_rate
+from undertow.risk.finite import Decision, OptimalAttack, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P3 = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])

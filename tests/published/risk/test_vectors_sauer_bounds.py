@@ -53,10 +53,9 @@ from undertow.risk.bounds import (
 )
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
-from undertow.risk.prior import Prior
 from undertow.risk.selector import named_bound
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 LN2, LN3, LN4 = math.log(2), math.log(3), math.log(4)
 THREE = [0.5, 0.3, 0.2]

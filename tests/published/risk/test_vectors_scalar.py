@@ -19,7 +19,6 @@ from scipy.special import ndtr
 from undertow.mechanisms import ClampedMechanism, GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.local import oue_advantage
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import (
     ContinuousPrior,
     ScalarChannel,
@@ -35,7 +34,7 @@ from undertow.risk.scalar import (
     scalar_advantage,
 )
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 HERE = os.environ.get("UNDERTOW_DATA")
 HOURS = tuple(range(101))

@@ -11,22 +11,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from undertow.audit.certify import (
+from undertow.audit._population import (
     claim_p_value,
     epsilon_from_advantage,
     epsilon_from_success,
+    trials_needed,
+)
+from undertow.audit.certify import (
     event_epsilon,
     event_mu,
     odds_epsilon,
     success_ceiling,
     success_epsilon,
     success_mu,
-    trials_needed,
 )
 from undertow.audit.claim import Claim
 from undertow.privacy.loss import Approx, Pure
-from undertow.risk.bounds.approximate import uniform_guess_bound
-from undertow.risk.bounds.inverse import uniform_guess_epsilon_bound
+from undertow.risk.bounds.variation import (
+    uniform_guess_bound,
+    uniform_guess_epsilon_bound,
+)
 
 levels = st.floats(0.01, 12)
 sizes = st.integers(2, 5000)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from undertow.audit._low_bits import lowest_bit, residue
 from undertow.audit._pair_scores import pair_scores
 from undertow.audit.certify import event_epsilon, event_mu
 from undertow.audit.events import (
@@ -17,9 +18,7 @@ from undertow.audit.events import (
     ScoreEvent,
     best_event,
     lower_limits,
-    lowest_bit,
     output_labels,
-    residue,
 )
 from undertow.audit.learned import learned_scores
 from undertow.audit.subjects import ProtocolSubject

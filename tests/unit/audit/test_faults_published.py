@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from undertow.audit.certify import epsilon_from_success
+from undertow.audit._population import epsilon_from_success
 from undertow.audit.faults import (
     channel_epsilon,
     missing_reset,

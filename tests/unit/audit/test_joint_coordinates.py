@@ -10,7 +10,8 @@ from scipy.stats import binom, norm
 
 from undertow.audit import Claim, audit_local
 from undertow.audit._pair_joint import joint_scores
-from undertow.audit.certify import success_mu, trials_needed
+from undertow.audit._population import trials_needed
+from undertow.audit.certify import success_mu
 from undertow.audit.pair import audit_pair
 from undertow.audit.sequential import SequentialTest
 from undertow.audit.subject_callable import CallableSubject

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from undertow.audit._pair_chunks import repeats
+from undertow.audit._pair_outcome import pair_trials_needed
 from undertow.audit.certify import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair, pair_trials_needed
+from undertow.audit.pair import audit_pair
 from undertow.audit.pair_sequential import audit_pair_until_refuted
 from undertow.audit.recorded import RecordedSubject
 from undertow.audit.subject_callable import CallableSubject

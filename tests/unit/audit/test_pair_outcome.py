@@ -14,7 +14,7 @@ from undertow.audit._pair_outcome import pair_result
 from undertow.audit.events import LabelEvent, Score, ScoreEvent
 from undertow.audit.faults import named_fault
 from undertow.audit.subject_callable import CallableSubject
-from undertow.privacy.tradeoff_attack import attack_epsilon_bound
+from undertow.privacy.tradeoff import attack_epsilon_bound
 
 OUTPUT = Score("output", np.asarray)
 

@@ -17,13 +17,13 @@ from scipy.stats import binom
 from undertow.audit._freshness import Freshness
 from undertow.audit._identity import subject_identity
 from undertow.audit._pair_chunks import EventTest
+from undertow.audit._population import trials_needed
 from undertow.audit._reading import ValueReader
 from undertow.audit.certify import (
     event_epsilon,
     odds_epsilon,
     success_epsilon,
     success_mu,
-    trials_needed,
 )
 from undertow.audit.claim import Claim
 from undertow.audit.events import LabelEvent, Score, ScoreEvent

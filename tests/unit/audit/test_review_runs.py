@@ -11,8 +11,9 @@ from scipy.stats import binom
 
 from undertow.audit._checkpoint import Checkpoint
 from undertow.audit._freshness import Freshness, clumping
+from undertow.audit._low_bits import lowest_bit
 from undertow.audit.claim import Claim
-from undertow.audit.events import best_event, lowest_bit
+from undertow.audit.events import best_event
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.local import audit_local, audit_until_refuted
 from undertow.audit.pair import audit_pair

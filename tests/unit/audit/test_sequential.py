@@ -8,7 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from undertow.audit.certify import success_epsilon, trials_needed
+from undertow.audit._population import trials_needed
+from undertow.audit.certify import success_epsilon
 from undertow.audit.claim import Claim
 from undertow.audit.sequential import (
     SequentialTest,

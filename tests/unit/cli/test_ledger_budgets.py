@@ -8,7 +8,7 @@ import undertow as ut
 from support.command import invoke
 from undertow.cli.ledger_inputs import read_budgets
 from undertow.errors import LedgerError
-from undertow.ledger.terms import Terms
+from undertow.ledger.record import Terms
 
 WINDOWS = '{"kind": "stream", "users": 1000, "times": 24}'
 WHOLE = '{"kind": "stream", "users": 1000, "times": 1}'

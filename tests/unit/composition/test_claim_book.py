@@ -8,8 +8,8 @@ from typing import ClassVar
 import pytest
 
 import undertow as ut
-from undertow.composition.claim_book import ClaimBook, Snapshot
-from undertow.composition.contribution import Contributions, unique_names
+from undertow.composition._claim_table import ClaimBook, Snapshot
+from undertow.composition.plan import Contributions, unique_names
 
 
 def count(name: str, epsilon: str, cell: str) -> ut.Release:

@@ -17,7 +17,7 @@ from undertow.composition.common import (
     minimum_privacy_approx,
 )
 from undertow.composition.finite import FiniteEngine, specialise_metric
-from undertow.composition.finite_claims import at_distance
+from undertow.composition.finite_claim import at_distance
 from undertow.composition.release import Release
 from undertow.composition.sequential import ApproxTerm, compose_pure
 from undertow.errors import (
@@ -27,10 +27,10 @@ from undertow.errors import (
 )
 from undertow.privacy.loss import GDP, Approx, Pure
 from undertow.spaces.base import View
-from undertow.spaces.dependency import Dependency
 from undertow.spaces.domain import FiniteDomain, Table
-from undertow.spaces.granularity import Bounded, Unbounded
 from undertow.spaces.metric import FunctionMetric, Scaled, verify_pseudometric
+from undertow.spaces.quotient import Dependency
+from undertow.spaces.unit import Bounded, Unbounded
 from undertow.spaces.view import Identity, Select
 
 BUILT = Dependency(None, "construction", statement="each count receives its block only")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import undertow as ut
 from support.documents import VALID, districts, valid
 from undertow.composition import plan_from_document, plan_schema, plan_to_document
-from undertow.composition.document_schema import DOMAINS, VIEWS, described, fits
+from undertow.composition.document import DOMAINS, VIEWS, described, fits
 from undertow.errors import PlanError
 from undertow.privacy import GDP
 from undertow.privacy.result import shown_loss

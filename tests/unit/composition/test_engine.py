@@ -6,21 +6,21 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from undertow.composition._charge import claim_cost
+from undertow.composition._claim_table import encode, read_claims
 from undertow.composition.engine import (
     compose_coded,
     compose_columns,
     loss_at_distance,
     price_row,
 )
-from undertow.composition.engine_claims import read_claims
-from undertow.composition.engine_cost import claim_cost
-from undertow.composition.engine_encode import encode
 from undertow.errors import AssumptionError, MismatchError, NotionMismatchError
 from undertow.privacy.conversion import gdp_to_approx, pure_to_gdp, zcdp_to_approx
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.change import Change, Column, Row
 from undertow.spaces.domain import Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import AbsoluteDifference, DiscreteMetric, Scaled
+from undertow.spaces.unit import (
     Bounded,
     Event,
     FreeLunch,
@@ -29,7 +29,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.metric import AbsoluteDifference, DiscreteMetric, Scaled
 from undertow.spaces.view import At, Identity, Select
 
 CITY = Table(("N", "S", "E", "W"))

@@ -11,21 +11,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.composition import engine_encode
-from undertow.composition.engine import compose_coded, compose_columns
-from undertow.composition.engine_bulk import ColumnCharges
-from undertow.composition.engine_charge import Prices, charges_of
-from undertow.composition.engine_claims import ClaimTable, read_claims
-from undertow.composition.engine_encode import encode
-from undertow.composition.engine_price import open_tally
-from undertow.composition.engine_result import merge_columns
-from undertow.composition.engine_sums import column_sums
+from undertow.composition import _claim_table as engine_encode
+from undertow.composition._charge import ColumnCharges, Prices, charges_of
+from undertow.composition._claim_table import (
+    ClaimTable,
+    column_sums,
+    encode,
+    read_claims,
+)
+from undertow.composition.engine import (
+    compose_coded,
+    compose_columns,
+    merge_columns,
+    open_tally,
+)
 from undertow.errors import AssumptionError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.change import Column, Row, change_family, totals
 from undertow.spaces.domain import Stream
-from undertow.spaces.granularity import Event, FreeLunch, User, WEvent
 from undertow.spaces.metric import Scaled
+from undertow.spaces.unit import Event, FreeLunch, User, WEvent
 from undertow.spaces.view import At, Window
 
 DAY = Stream(100, 24)

@@ -18,7 +18,7 @@ from undertow.composition.finite import (
     specialise,
     specialise_metric,
 )
-from undertow.composition.finite_claims import (
+from undertow.composition.finite_claim import (
     ApproxProfile,
     at_distance,
     cheapest,
@@ -39,12 +39,6 @@ from undertow.errors import (
 from undertow.privacy.conversion import convert
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.domain import FiniteDomain, Stream, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    Event,
-    Relation,
-    Unbounded,
-)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -54,6 +48,7 @@ from undertow.spaces.metric import (
     ZeroMetric,
 )
 from undertow.spaces.quotient import quotient_metric
+from undertow.spaces.unit import Bounded, Event, Relation, Unbounded
 from undertow.spaces.view import Identity, Locations, Select
 
 TABLE = Table(("a", "b", "c"), values_per_cell=1, max_size=3)

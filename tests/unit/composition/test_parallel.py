@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.composition.finite import specialise
-from undertow.composition.finite_claims import ApproxProfile, at_distance
+from undertow.composition.finite_claim import ApproxProfile, at_distance
 from undertow.composition.parallel import (
     bounded_parallel,
     bounded_profile,
@@ -32,10 +32,9 @@ from undertow.errors import (
     NotionMismatchError,
 )
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.certificate import certificate_for
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Bounded, Edit, Event, Unbounded
-from undertow.spaces.partition import Partition
+from undertow.spaces.partition import Partition, certificate_for
+from undertow.spaces.unit import Bounded, Edit, Event, Unbounded
 from undertow.spaces.view import Select
 
 

@@ -12,7 +12,7 @@ from undertow.errors import (
     PlanError,
     VacuousGranularityError,
 )
-from undertow.spaces.granularity import Local
+from undertow.spaces.unit import Local
 
 CITY = ut.Table(("N", "S", "E", "W"), cell="district")
 BUDGETS = {"N": "0.5", "S": "1.0", "E": "0.3", "W": "0.8"}

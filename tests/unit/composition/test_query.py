@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import undertow as ut
-from undertow.composition.query import blocks_of
+from undertow.composition.release import blocks_of
 from undertow.errors import MismatchError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 

@@ -19,7 +19,7 @@ from undertow.errors import AssumptionError, MismatchError
 from undertow.privacy.divergence import exact_loss_matrix
 from undertow.privacy.loss import Approx, Pure
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Bounded, Unbounded
+from undertow.spaces.unit import Bounded, Unbounded
 from undertow.spaces.view import Identity, Select
 
 TABLE = Table(("a", "b"), values_per_cell=1, size=2)

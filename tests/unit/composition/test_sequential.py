@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from undertow.composition.finite_claims import at_distance
+from undertow.composition.finite_claim import at_distance
 from undertow.composition.sequential import (
     ApproxTerm,
     ComposedMetric,
@@ -20,8 +20,8 @@ from undertow.composition.sequential import (
 from undertow.errors import AssumptionError, NotionMismatchError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import Bounded, Unbounded
 from undertow.spaces.metric import AbsoluteDifference, Scaled, verify_pseudometric
+from undertow.spaces.unit import Bounded, Unbounded
 from undertow.spaces.view import Identity, Select
 
 TABLE = Table(("a", "b"), values_per_cell=1, max_size=3)

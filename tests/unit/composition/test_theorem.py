@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import undertow as ut
-from undertow.composition.theorem import assumptions_of, theorems_of, warnings_of
+from undertow.composition.plan import assumptions_of, theorems_of, warnings_of
 
 TABLE = ut.Table(("a", "b"))
 

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 
 from undertow.correlation.accountant import CorrelatedAccountant, compose_leakages
-from undertow.correlation.blocks import Blocks, Independent
-from undertow.correlation.general import GeneralMethod, general_leakage
-from undertow.correlation.method import Method
+from undertow.correlation.group import (
+    Blocks,
+    GeneralMethod,
+    Independent,
+    general_leakage,
+)
+from undertow.correlation.model import Method
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,

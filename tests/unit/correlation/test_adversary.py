@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from undertow.correlation.adversary import Adversary, adversary_witness
+from undertow.correlation.result import Adversary, adversary_witness
 
 
 def test_an_adversary_aims_at_a_record_and_knows_others():

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.attack import (
     calibrate_advantage,
     finite_attack,
@@ -19,9 +18,10 @@ from undertow.correlation.attack import (
     optimal_attack,
     strongest_attack,
 )
-from undertow.correlation.blocks import Blocks
 from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.group import Blocks
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 
 FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from undertow.correlation.attack.laplace_laws import (
+from undertow.correlation.attack import (
     laplace_masses,
     laplace_variation,
     positive_intervals,

@@ -9,16 +9,11 @@ import time
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.blocks import (
-    Blocks,
-    BlocksMethod,
-    Independent,
-    block_leakage,
-)
 from undertow.correlation.calibrate import calibrate
+from undertow.correlation.group import Blocks, BlocksMethod, Independent, block_leakage
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 
 

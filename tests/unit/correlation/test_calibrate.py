@@ -7,10 +7,9 @@ import math
 
 import pytest
 
-from undertow.correlation.blocks import Blocks, Independent
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.general import GeneralMethod
-from undertow.correlation.method import Method
+from undertow.correlation.group import Blocks, GeneralMethod, Independent
+from undertow.correlation.model import Method
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable

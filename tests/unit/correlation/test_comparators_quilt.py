@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.comparators.curve import ConversionCurve, quilt_curve
-from undertow.correlation.comparators.quilt import (
+from undertow.correlation.comparators.pufferfish import (
+    ConversionCurve,
     approximate_quilt_scale,
     best_quilt,
+    quilt_curve,
     quilt_influence,
     quilt_scale,
 )

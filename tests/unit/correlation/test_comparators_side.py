@@ -7,18 +7,21 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.blocks import Independent
-from undertow.correlation.comparators.case import CASES, reference_case
-from undertow.correlation.comparators.scale import ComparatorScale
-from undertow.correlation.comparators.scaling import (
+from undertow.correlation.comparators.comparison import (
+    CASES,
+    compare_scales,
+    reference_case,
+    side_by_side,
+)
+from undertow.correlation.comparators.scale import (
+    ComparatorScale,
     group_scale,
     printed_gaussian_scale,
     yang_scale,
     zhao_leakage,
     zhao_scale,
 )
-from undertow.correlation.comparators.side import compare_scales, side_by_side
-from undertow.correlation.general import general_budget
+from undertow.correlation.group import Independent, general_budget
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from undertow.correlation.comparators.wasserstein import (
+from undertow.correlation.comparators.pufferfish import (
     count_wasserstein_scale,
     gaussian_wasserstein_scale,
     wasserstein_infinity,

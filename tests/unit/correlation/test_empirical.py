@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.empirical import (
     KernelSettings,
     Trial,
+    _lower_log_ratio,
     estimate_laplace_leakage,
     estimate_leakage,
     estimate_tail_leakage,
@@ -19,12 +19,12 @@ from undertow.correlation.empirical import (
     propose_trials,
     verify_claim,
 )
-from undertow.correlation.empirical.black_box import _lower_log_ratio
-from undertow.correlation.empirical.kernel_density import kernel_density
+from undertow.correlation.empirical import kernel_density_estimate as kernel_density
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 
 FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])
@@ -214,7 +214,7 @@ def test_trap_l13_kernel_densities_overshoot_independent_records():
 
 
 def test_random_attackers_of_the_thesis_never_know_nothing():
-    from undertow.correlation.empirical.attackers import random_trial
+    from undertow.correlation.empirical import random_trial
 
     chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]], length=4)
     rng = np.random.default_rng(2)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from undertow.correlation.finite.groups import independent_groups
-from undertow.correlation.finite.joint import JointTable, two_point_law
+from undertow.correlation.finite.joint import (
+    JointTable,
+    independent_groups,
+    two_point_law,
+)
 from undertow.correlation.finite.laplace import LaplaceJointMethod
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import AnyQuery, CountQuery
@@ -96,7 +99,7 @@ def test_a_weak_dependence_above_the_tolerance_is_not_missed():
 
 
 def test_a_search_cut_short_keeps_records_together_and_says_so(monkeypatch):
-    monkeypatch.setattr("undertow.correlation.finite.groups._CELLS_READ", 10)
+    monkeypatch.setattr("undertow.correlation.finite.joint._CELLS_READ", 10)
     assert independent_groups(xor_law()) == (((0, 1, 2),), False)
     assert "cut short" in JointTable(xor_law()).assumptions().checked[1]
 

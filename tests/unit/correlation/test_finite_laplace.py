@@ -8,15 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from undertow.correlation.finite import extended
+from undertow.correlation.finite import exact as extended
 from undertow.correlation.finite import laplace as engine
+from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.laplace import LaplaceJointMethod, laplace_leakage
-from undertow.correlation.finite.mixture import (
+from undertow.correlation.finite.laplace import (
+    LaplaceJointMethod,
+    laplace_leakage,
     laplace_ratio_suprema,
     laplace_ratio_supremum,
 )
-from undertow.correlation.finite.tensor import exact_leakage
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,
@@ -71,7 +72,7 @@ def test_both_recursions_agree_where_either_may_be_used(monkeypatch):
     rng = np.random.default_rng(0)
     support, laws = np.arange(7.0), rng.dirichlet(np.ones(7), size=(2, 30))
     narrow = laplace_ratio_suprema(support, *laws, scale=0.5)
-    monkeypatch.setattr("undertow.correlation.finite.mixture._SPREAD", 0.0)
+    monkeypatch.setattr("undertow.correlation.finite.laplace._SPREAD", 0.0)
     assert laplace_ratio_suprema(support, *laws, scale=0.5) == pytest.approx(
         narrow, abs=1e-13
     )

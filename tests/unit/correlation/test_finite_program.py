@@ -8,21 +8,20 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.finite import lipschitz, program
+from undertow.correlation.finite import program
+from undertow.correlation.finite import program as lipschitz
+from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable, two_point_law
-from undertow.correlation.finite.lipschitz import (
+from undertow.correlation.finite.program import (
+    ProgramMethod,
     lipschitz_envelope,
     lipschitz_ratio,
     threshold_ratio,
-)
-from undertow.correlation.finite.program import (
-    ProgramMethod,
     worst_case_kernel,
     worst_case_leakage,
 )
-from undertow.correlation.finite.tensor import exact_leakage
 from undertow.correlation.query import AnyQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import NotApplicable
 from undertow.mechanisms import RandomizedResponse
 

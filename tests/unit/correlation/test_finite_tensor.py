@@ -8,13 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.finite import extended, kernel
-from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.kernel import answer_table, local_kernel
-from undertow.correlation.finite.pair import is_bayesian_metric_private, pair_leakage
-from undertow.correlation.finite.tensor import exact_leakage, leakage_by_adversary
+from undertow.correlation.finite import exact as extended
+from undertow.correlation.finite import joint as kernel
+from undertow.correlation.finite.exact import (
+    exact_leakage,
+    is_bayesian_metric_private,
+    leakage_by_adversary,
+    pair_leakage,
+)
+from undertow.correlation.finite.joint import JointTable, answer_table, local_kernel
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import AssumptionError, MismatchError, NotApplicable
 from undertow.mechanisms import (
     DiscreteLaplaceMechanism,

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.correlation.fitting import (
-    anytime_interval,
-    correlation_upper_limit,
-    fit_gaussian,
+from undertow.correlation.gaussian.model import correlation_upper_limit, fit_gaussian
+from undertow.correlation.markov.chain import (
+    MarkovChain,
     fit_markov,
     fit_markov_private,
 )
-from undertow.correlation.fitting.counting import code_series, count_transitions
-from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.projective import projective_diameter
+from undertow.correlation.observation import (
+    anytime_interval,
+    code_series,
+    count_transitions,
+)
 from undertow.errors import EstimatedModelWarning, ModelError
 from undertow.mechanisms import Draw, SimulatedSource
 

@@ -9,7 +9,6 @@ import mpmath
 import pytest
 from scipy.optimize import linprog
 
-from undertow.correlation.blocks import Blocks, Independent
 from undertow.correlation.floor import (
     accuracy_floor,
     accuracy_gap,
@@ -18,6 +17,7 @@ from undertow.correlation.floor import (
     packing_beta,
     packing_floor,
 )
+from undertow.correlation.group import Blocks, Independent
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import (
     AnyQuery,

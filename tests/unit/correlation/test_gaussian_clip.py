@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.gaussian import (
     ClippedRelease,
     Gaussian,
@@ -22,7 +21,8 @@ from undertow.correlation.gaussian import (
     partial_shift,
     scope_leakage,
 )
-from undertow.correlation.scope import Scope
+from undertow.correlation.query import Scope
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable, ScopeWarning
 
 PAIR = [[225.0, 101.25], [101.25, 225.0]]

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from undertow.correlation.gaussian.factor import (
+from undertow.correlation.gaussian.method import (
     gaussian_correlation_limit,
     gaussian_crossover,
     gaussian_factor,

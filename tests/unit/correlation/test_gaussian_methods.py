@@ -15,10 +15,10 @@ from undertow.correlation.query import (
     CountQuery,
     LinearQuery,
     LipschitzQuery,
+    Scope,
 )
-from undertow.correlation.scope import Scope
 from undertow.errors import NotApplicable
-from undertow.privacy.exact import exact
+from undertow.numeric.exact import exact
 
 MIXED = np.array([[1.0, 0.5, -0.3], [0.5, 1.0, 0.2], [-0.3, 0.2, 1.0]])
 SUM = LinearQuery(clip=(0, 10))

@@ -16,7 +16,7 @@ from undertow.correlation.gaussian import (
     exchangeable_factor,
     worst_factor,
 )
-from undertow.correlation.gaussian.sweep import Saturation
+from undertow.correlation.gaussian.shift import Saturation
 from undertow.errors import ModelError, NotApplicable
 
 TRIO = np.array([[1.0, 0.1, 0.3], [0.1, 1.2, 0.3], [0.3, 0.3, 2.0]])
@@ -113,7 +113,7 @@ def test_draws_have_the_shape_and_the_known_values(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_block_gives_the_same_search_as_the_dense_matrix(name):
-    from undertow.correlation.gaussian.search import searched_factor
+    from undertow.correlation.gaussian.law import searched_factor
 
     model, covariance, _ = all_models()[name]
     dense = searched_factor(Gaussian(covariance + 0.0))
@@ -195,7 +195,7 @@ def test_a_long_stationary_series_is_shown_positive_and_sampled_by_fourier():
 
 
 def test_a_dominant_series_without_embedding_cannot_be_sampled_when_long():
-    from undertow.correlation.gaussian import stationary
+    from undertow.correlation.gaussian import block as stationary
 
     lags = np.zeros(10)
     lags[[0, -1]] = [1.0, 0.4]

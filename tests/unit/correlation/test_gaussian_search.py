@@ -8,21 +8,20 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.gaussian import sweep
-from undertow.correlation.gaussian.covariance import (
+from undertow.correlation.gaussian import shift as sweep
+from undertow.correlation.gaussian.law import searched_factor
+from undertow.correlation.gaussian.model import Gaussian
+from undertow.correlation.gaussian.shift import (
+    Saturation,
+    adversary_factor,
     check_covariance,
     check_mean,
-    connected_blocks,
-)
-from undertow.correlation.gaussian.model import Gaussian
-from undertow.correlation.gaussian.search import searched_factor
-from undertow.correlation.gaussian.shift import (
-    adversary_factor,
     check_weights,
+    connected_blocks,
     partial_shift,
+    worst_factor,
 )
-from undertow.correlation.gaussian.sweep import Saturation, worst_factor
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 
 

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.gaussian.banded import BandedPrecision
-from undertow.correlation.gaussian.signed import precision_factor, signed_colouring
+from undertow.correlation.gaussian.shift import worst_factor
 from undertow.correlation.gaussian.structure import (
+    BandedPrecision,
     autoregressive_factor,
     dense_structured_factor,
     dominant_factor,
+    precision_factor,
+    signed_colouring,
     toeplitz_factor,
 )
-from undertow.correlation.gaussian.sweep import worst_factor
+from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from undertow.correlation.blocks import Blocks, Independent
-from undertow.correlation.general import (
+from undertow.correlation.group import (
+    Blocks,
     GeneralMethod,
+    Independent,
     general_budget,
     general_leakage,
 )

@@ -6,10 +6,9 @@ import math
 
 import pytest
 
-from undertow.correlation.blocks import Blocks, Independent
-from undertow.correlation.general import GeneralMethod
+from undertow.correlation.group import Blocks, GeneralMethod, Independent
 from undertow.correlation.leak import choose_methods, leakage, require_cheap
-from undertow.correlation.method import Method
+from undertow.correlation.model import Method
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
 from undertow.errors import NotApplicable

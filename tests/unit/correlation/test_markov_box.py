@@ -5,12 +5,20 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.markov.box import BoxMethod, box_budget, box_leakage
-from undertow.correlation.markov.box_search import BoxSide, RowDivergence
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import closed_value, finite_leakage
-from undertow.correlation.markov.pairwise import pairwise_leakage
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.pairwise import (
+    BoxMethod,
+    BoxSide,
+    RowDivergence,
+    box_budget,
+    box_leakage,
+    pairwise_leakage,
+)
+from undertow.correlation.markov.projective import (
+    closed_value,
+    finite_leakage,
+    projective_diameter,
+)
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import AnyQuery
 from undertow.errors import NotApplicable

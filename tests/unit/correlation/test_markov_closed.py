@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import (
+from undertow.correlation.markov.projective import (
     OmegaMethod,
     ProjectiveMethod,
     finite_leakage,
@@ -15,12 +15,14 @@ from undertow.correlation.markov.closed import (
     projective_leakage,
     ratio_diameter,
 )
-from undertow.correlation.markov.higher_order import BlockMethod, HigherOrderChain
-from undertow.correlation.markov.published import GammaMethod, ZhaoMethod
-from undertow.correlation.markov.ratio_exact import RatioMethod
-from undertow.correlation.markov.steps import StepMethod, WindowMethod
-from undertow.correlation.markov.tree import TreeModel
-from undertow.correlation.markov.tree_leakage import TreeMethod
+from undertow.correlation.markov.published import GammaMethod, RatioMethod, ZhaoMethod
+from undertow.correlation.markov.steps import (
+    BlockMethod,
+    HigherOrderChain,
+    StepMethod,
+    WindowMethod,
+)
+from undertow.correlation.markov.tree import TreeMethod, TreeModel
 from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 

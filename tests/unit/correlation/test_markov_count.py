@@ -9,10 +9,10 @@ from undertow.correlation.calibrate import calibrate
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.count import (
     CountMethod,
+    CountWindows,
     count_budget,
     count_leakage,
 )
-from undertow.correlation.markov.count_windows import CountWindows
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import AnyQuery, CountQuery
 from undertow.errors import ModelError, NotApplicable

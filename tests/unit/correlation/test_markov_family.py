@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from support.markov_oracle import random_rows
+from undertow.correlation.calibrate import what_if
 from undertow.correlation.leak import leakage
-from undertow.correlation.markov.closed import projective_leakage
-from undertow.correlation.markov.family import MarkovFamily
-from undertow.correlation.markov.ratio import (
+from undertow.correlation.markov.chain import MarkovFamily
+from undertow.correlation.markov.projective import (
     column_ratio,
     projective_diameter,
+    projective_leakage,
     transition_ratio,
 )
-from undertow.correlation.robust import what_if
 from undertow.errors import ModelError, NotApplicable
 
 

@@ -7,9 +7,11 @@ from support.markov_oracle import parity_attack, parity_laws
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.program import worst_case_leakage
 from undertow.correlation.leak import leakage
-from undertow.correlation.markov.closed import projective_leakage
-from undertow.correlation.markov.higher_order import BlockMethod, HigherOrderChain
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.projective import (
+    projective_diameter,
+    projective_leakage,
+)
+from undertow.correlation.markov.steps import BlockMethod, HigherOrderChain
 from undertow.correlation.query import AnyQuery
 from undertow.errors import ModelError, NotApplicable
 

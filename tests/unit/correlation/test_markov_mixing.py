@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from support.markov_oracle import random_rows
-from undertow.correlation.markov.closed import projective_leakage
-from undertow.correlation.markov.mixing import (
+from undertow.correlation.markov.projective import (
     mixing_time,
+    projective_diameter,
+    projective_leakage,
     stationary_law,
     window_leakage,
 )
-from undertow.correlation.markov.ratio import projective_diameter
 from undertow.errors import ModelError, NotApplicable
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]

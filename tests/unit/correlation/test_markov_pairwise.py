@@ -7,23 +7,22 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from undertow.correlation.markov.box_search import largest_level
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import closed_value
 from undertow.correlation.markov.pairwise import (
+    COARSE,
+    FINE,
     BoxMethod,
     PairwiseMethod,
-    pairwise_budget,
-    pairwise_leakage,
-)
-from undertow.correlation.markov.pairwise_windows import (
     cross_ratio_step,
     influences,
+    largest_level,
     pair_diameters,
     pair_windows,
+    pairwise_budget,
+    pairwise_leakage,
+    transport_bound,
 )
-from undertow.correlation.markov.ratio import projective_diameter
-from undertow.correlation.markov.transport import COARSE, FINE, transport_bound
+from undertow.correlation.markov.projective import closed_value, projective_diameter
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import AnyQuery
 from undertow.errors import NotApplicable

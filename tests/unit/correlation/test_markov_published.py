@@ -3,7 +3,7 @@ import math
 import pytest
 
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import projective_leakage, ratio_diameter
+from undertow.correlation.markov.projective import projective_leakage, ratio_diameter
 from undertow.correlation.markov.published import (
     GammaMethod,
     ZhaoMethod,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from support.markov_oracle import random_rows
-from undertow.correlation.markov.ratio import (
+from undertow.correlation.markov.projective import (
     column_ratio,
     log_diameter,
     projective_diameter,
@@ -130,7 +130,7 @@ def test_a_diameter_needs_one_matrix_or_one_interval():
 
 
 def test_many_states_are_done_in_blocks(monkeypatch):
-    from undertow.correlation.markov import ratio
+    from undertow.correlation.markov import projective as ratio
 
     P = random_rows(np.random.default_rng(6), 7)
     whole = projective_diameter(P)

@@ -5,7 +5,7 @@ import pytest
 
 from support import markov_oracle
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.ratio_exact import RatioMethod, largest_log_ratio
+from undertow.correlation.markov.published import RatioMethod, largest_log_ratio
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 

@@ -5,7 +5,7 @@ import pytest
 
 from support.markov_oracle import chain_law, largest_leakage, random_rows
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import ProjectiveMethod
+from undertow.correlation.markov.projective import ProjectiveMethod
 from undertow.correlation.markov.steps import (
     StepMethod,
     WindowMethod,

@@ -9,15 +9,19 @@ import pytest
 
 from undertow.correlation.markov import two_state
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import closed_value, projective_leakage
-from undertow.correlation.markov.ratio import projective_diameter
+from undertow.correlation.markov.projective import (
+    closed_value,
+    projective_diameter,
+    projective_leakage,
+)
 from undertow.correlation.markov.two_state import (
+    LONGEST,
     TwoStateMethod,
+    evaluate,
+    repeated_windows,
     two_state_budget,
     two_state_leakage,
 )
-from undertow.correlation.markov.two_state_bracket import evaluate
-from undertow.correlation.markov.two_state_windows import LONGEST, repeated_windows
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from undertow.correlation.blocks import Blocks
 from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.group import Blocks
+from undertow.correlation.leak import leakage_of, mechanism_level
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.mechanism_leak import leakage_of, mechanism_level
 from undertow.correlation.query import CountQuery, LinearQuery
 from undertow.errors import NotApplicable
 from undertow.mechanisms import (

@@ -6,13 +6,8 @@ import math
 
 import pytest
 
-from undertow.correlation.blocks import Blocks
-from undertow.correlation.method import (
-    Method,
-    check_level,
-    largest_epsilon,
-    scaled_down,
-)
+from undertow.correlation.group import Blocks
+from undertow.correlation.model import Method, check_level, largest_epsilon, scaled_down
 from undertow.correlation.query import AnyQuery
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget

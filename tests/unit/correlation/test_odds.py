@@ -7,8 +7,8 @@ import math
 import mpmath
 import pytest
 
-from undertow.correlation.general import general_leakage
-from undertow.correlation.odds import (
+from undertow.correlation.group import general_leakage
+from undertow.correlation.result import (
     posterior_odds_interval,
     posterior_probability_interval,
 )

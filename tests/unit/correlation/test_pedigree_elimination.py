@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from undertow.correlation.pedigree import Pedigree, query_law
-from undertow.correlation.pedigree.elimination import conditional_tables
-from undertow.correlation.pedigree.factor import (
+from undertow.correlation.pedigree._factor import (
     Factor,
     eliminate,
     elimination_order,
     multiply,
+    read_lattice,
     shift_by_degree,
     sum_out,
 )
-from undertow.correlation.pedigree.lattice import read_lattice
+from undertow.correlation.pedigree.model import conditional_tables
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery, LipschitzQuery
 from undertow.errors import ModelError, NotApplicable
 

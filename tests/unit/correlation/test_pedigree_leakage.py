@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
-from undertow.correlation.finite.mixture import laplace_ratio_supremum
+from undertow.correlation.finite.laplace import laplace_ratio_supremum
 from undertow.correlation.leak import leakage
 from undertow.correlation.pedigree import (
     Pedigree,
@@ -17,12 +16,13 @@ from undertow.correlation.pedigree import (
     pedigree_adversary_leakage,
     pedigree_leakage,
 )
-from undertow.correlation.pedigree.ratio import (
+from undertow.correlation.pedigree.leakage import (
     log_densities,
     raised_worst_pair,
     worst_pair,
 )
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.result import Adversary
 from undertow.errors import NotApplicable
 
 BB = CountQuery({2})
@@ -280,7 +280,7 @@ def test_other_models_are_refused():
 def test_laws_collected_in_pieces_are_the_same(monkeypatch):
     pedigree = Pedigree(PEDIGREES["half recorded"], frequency=0.8)
     at_once = pedigree_leakage(pedigree, 1.0)
-    monkeypatch.setattr("undertow.correlation.pedigree.family._WAITING", 50)
+    monkeypatch.setattr("undertow.correlation.pedigree.leakage._WAITING", 50)
     in_pieces = pedigree_leakage(pedigree, 1.0)
     assert in_pieces.value == at_once.value
     assert in_pieces.witness.details == at_once.witness.details

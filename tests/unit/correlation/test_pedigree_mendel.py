@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from undertow.correlation.pedigree.mendel import (
+from undertow.correlation.pedigree.model import (
     MENDEL,
     Genotype,
     child_law,

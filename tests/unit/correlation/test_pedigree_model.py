@@ -11,7 +11,7 @@ import pytest
 
 from undertow.correlation.model import Model
 from undertow.correlation.pedigree import Pedigree
-from undertow.correlation.pedigree._draw import draw_rows
+from undertow.correlation.pedigree.model import draw_rows
 from undertow.errors import ModelError
 
 RNG = np.random.default_rng(20240)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from undertow.correlation.pedigree import Pedigree
-from undertow.correlation.pedigree.records import nuclear_parents, read_records
+from undertow.correlation.pedigree.model import nuclear_parents, read_records
 from undertow.errors import ModelError
 
 PEOPLE = [

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.blocks import Blocks
+from undertow.correlation.group import Blocks
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,

@@ -8,14 +8,15 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from undertow.correlation.adversary import Adversary, adversary_witness
+from undertow.correlation.query import Scope
 from undertow.correlation.result import (
     Accuracy,
+    Adversary,
     Leakage,
     LeakageCalibration,
     LeakageEstimate,
+    adversary_witness,
 )
-from undertow.correlation.scope import Scope
 
 
 def test_a_leakage_names_model_scope_and_attackers():

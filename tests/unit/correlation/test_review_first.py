@@ -10,33 +10,28 @@ import mpmath
 import numpy as np
 import pytest
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.attack import (
     calibrate_advantage,
+    finite_attack,
     laplace_attack,
     optimal_attack,
     strongest_attack,
 )
-from undertow.correlation.attack.optimal import finite_attack
-from undertow.correlation.blocks import Blocks
-from undertow.correlation.calibrate import calibrate
-from undertow.correlation.empirical import estimate_leakage, propose_trials
-from undertow.correlation.empirical.attackers import random_trial
-from undertow.correlation.finite.joint import JointTable, two_point_law
-from undertow.correlation.finite.kernel import answer_rounding
+from undertow.correlation.calibrate import calibrate, calibrate_over
+from undertow.correlation.empirical import (
+    estimate_leakage,
+    propose_trials,
+    random_trial,
+)
+from undertow.correlation.finite.exact import exact_leakage
+from undertow.correlation.finite.joint import JointTable, answer_rounding, two_point_law
 from undertow.correlation.finite.laplace import laplace_leakage
 from undertow.correlation.finite.program import worst_case_kernel, worst_case_leakage
-from undertow.correlation.finite.tensor import exact_leakage
-from undertow.correlation.fitting import (
-    fit_gaussian,
-    fit_markov,
-    fit_markov_private,
-)
-from undertow.correlation.floor import model_floor, packing_beta
-from undertow.correlation.gaussian.model import Gaussian
+from undertow.correlation.floor import model_floor, native_mechanism, packing_beta
+from undertow.correlation.gaussian.model import Gaussian, fit_gaussian
+from undertow.correlation.group import Blocks
 from undertow.correlation.leak import leakage
-from undertow.correlation.native import native_mechanism
-from undertow.correlation.odds import posterior_probability_interval
+from undertow.correlation.markov.chain import fit_markov, fit_markov_private
 from undertow.correlation.pedigree import Pedigree, pedigree_adversary_leakage
 from undertow.correlation.query import (
     AnyQuery,
@@ -44,7 +39,7 @@ from undertow.correlation.query import (
     LinearQuery,
     LipschitzQuery,
 )
-from undertow.correlation.robust import calibrate_over
+from undertow.correlation.result import Adversary, posterior_probability_interval
 from undertow.errors import ModelError, NotApplicable
 from undertow.mechanisms import LaplaceMechanism
 

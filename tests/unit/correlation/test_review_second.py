@@ -26,7 +26,7 @@ from undertow.correlation.gaussian import (
     pair_leakage,
     scope_leakage,
 )
-from undertow.correlation.gaussian.methods import (
+from undertow.correlation.gaussian.method import (
     CovarianceMethod,
     IntermediateMethod,
     SaturatedMethod,
@@ -38,8 +38,7 @@ from undertow.correlation.gaussian.structure import (
     dominant_factor,
 )
 from undertow.correlation.leak import leakage
-from undertow.correlation.query import LinearQuery
-from undertow.correlation.scope import Scope
+from undertow.correlation.query import LinearQuery, Scope
 from undertow.errors import ModelError, NotApplicable, ScopeWarning
 
 CLIPPED = LinearQuery(clip=(0, 1))

@@ -8,17 +8,16 @@ import pytest
 
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.leak import leakage
-from undertow.correlation.markov.box_search import BoxSide
-from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.closed import finite_leakage, projective_leakage
+from undertow.correlation.markov.chain import MarkovChain, MarkovFamily
 from undertow.correlation.markov.count import CountMethod
-from undertow.correlation.markov.family import MarkovFamily
-from undertow.correlation.markov.higher_order import HigherOrderChain
-from undertow.correlation.markov.pairwise import pairwise_leakage
-from undertow.correlation.markov.ratio import projective_diameter
-from undertow.correlation.markov.steps import WindowMethod
-from undertow.correlation.markov.tree import TreeModel
-from undertow.correlation.markov.tree_leakage import TreeMethod
+from undertow.correlation.markov.pairwise import BoxSide, pairwise_leakage
+from undertow.correlation.markov.projective import (
+    finite_leakage,
+    projective_diameter,
+    projective_leakage,
+)
+from undertow.correlation.markov.steps import HigherOrderChain, WindowMethod
+from undertow.correlation.markov.tree import TreeMethod, TreeModel
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.errors import ModelError, NotApplicable
 

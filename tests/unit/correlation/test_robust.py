@@ -7,14 +7,12 @@ import math
 
 import pytest
 
-from undertow.correlation.blocks import Blocks, Independent
-from undertow.correlation.calibrate import calibrate
-from undertow.correlation.general import GeneralMethod
+from undertow.correlation.calibrate import calibrate, calibrate_over, explain, what_if
+from undertow.correlation.group import Blocks, GeneralMethod, Independent
 from undertow.correlation.leak import leakage
-from undertow.correlation.method import Method
+from undertow.correlation.model import Method
 from undertow.correlation.query import CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
-from undertow.correlation.robust import calibrate_over, explain, what_if
 from undertow.errors import InfeasibleTarget, NotApplicable
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from undertow.correlation.scope import Scope
+from undertow.correlation.query import Scope
 
 
 def test_the_default_scope_covers_every_pair():

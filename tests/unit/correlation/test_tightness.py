@@ -9,7 +9,7 @@ import pytest
 
 from undertow.correlation.finite.joint import two_point_law
 from undertow.correlation.finite.laplace import laplace_leakage
-from undertow.correlation.tightness import (
+from undertow.correlation.group import (
     FAMILIES,
     tightness_law,
     tightness_leakage,

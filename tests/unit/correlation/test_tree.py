@@ -7,10 +7,13 @@ from support import markov_oracle
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.program import worst_case_leakage
 from undertow.correlation.leak import leakage
-from undertow.correlation.markov.closed import finite_leakage, influence
-from undertow.correlation.markov.ratio import log_diameter, projective_diameter
-from undertow.correlation.markov.tree import TreeModel
-from undertow.correlation.markov.tree_leakage import TreeMethod, tree_leakages
+from undertow.correlation.markov.projective import (
+    finite_leakage,
+    influence,
+    log_diameter,
+    projective_diameter,
+)
+from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
 from undertow.correlation.query import AnyQuery
 from undertow.errors import ModelError, NotApplicable
 

@@ -186,7 +186,7 @@ def test_a_quote_takes_nothing(ledger):
 
 
 def test_an_interrupt_after_the_commit_loses_no_charge(tmp_path, monkeypatch):
-    from undertow.ledger import book
+    from undertow.ledger import _book as book
 
     budgets = {ut.User(): ut.Pure(1), ut.Event(): ut.ZCDP(1)}
     with make(tmp_path / "a", budgets) as ledger:
@@ -265,7 +265,7 @@ def test_a_leakage_budget_caps_the_summed_level(tmp_path):
 def test_the_number_goes_on_when_the_clock_goes_back(ledger, monkeypatch):
     from datetime import UTC, datetime
 
-    from undertow.ledger import chain
+    from undertow.ledger import _database as chain
 
     ledger.charge([hour(1)], key="a")
 

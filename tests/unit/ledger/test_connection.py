@@ -11,7 +11,7 @@ import undertow as ut
 from support.ledger_terms import RELEASE, TERMS
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger
-from undertow.ledger.connection import place_of
+from undertow.ledger._place import place_of
 
 
 def test_a_path_and_its_url_are_one_place(tmp_path):

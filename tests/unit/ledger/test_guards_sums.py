@@ -8,9 +8,8 @@ import pytest
 
 import undertow as ut
 from undertow.ledger import LeakageBudget
-from undertow.ledger.record import canonical
-from undertow.ledger.tally import Tally
-from undertow.ledger.terms import Terms
+from undertow.ledger._book import Tally
+from undertow.ledger.record import Terms, canonical
 
 DAY = ut.Stream(10, 3)
 LOSSES = {

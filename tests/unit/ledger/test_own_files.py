@@ -14,7 +14,7 @@ import undertow as ut
 from support.ledger_terms import RELEASE, TERMS
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
-from undertow.ledger.still import is_still
+from undertow.ledger._place import is_still
 
 HALF = ut.Release("half", ut.Pure("1/2"), unit=ut.User(), view=ut.At(1), setting="view")
 # Another process: charges half of the budget, and closes the ledger.

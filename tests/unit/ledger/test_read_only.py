@@ -18,9 +18,8 @@ from support.ledger_terms import RELEASE, TERMS
 from undertow.cli import ledger_inputs
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
-from undertow.ledger.connection import place_of
-from undertow.ledger.still import is_still, stamp_of
-from undertow.ledger.upgrade import upgrade_schema
+from undertow.ledger._database import upgrade_schema
+from undertow.ledger._place import is_still, place_of, stamp_of
 
 COMMANDS = ("show", "history", "remaining", "verify", "export")
 

@@ -11,8 +11,8 @@ from support.command import invoke
 from support.ledger_terms import RELEASE, TERMS
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
-from undertow.ledger.connection import place_of
-from undertow.ledger.upgrade import upgrade_schema
+from undertow.ledger._database import upgrade_schema
+from undertow.ledger._place import place_of
 
 INDEX = "ledger_entries_kind_key"
 UNDO = (
@@ -194,8 +194,8 @@ def test_an_export_into_no_folder_is_one_sentence(path):
 
 
 def test_a_reader_of_a_server_sees_one_state(postgres):
-    from undertow.ledger.chain import read_head
-    from undertow.ledger.verify import faults_of
+    from undertow.ledger._database import read_head
+    from undertow.ledger.fault import faults_of
 
     url = postgres.create_database("one_state")
     place = place_of(url, read_only=True)

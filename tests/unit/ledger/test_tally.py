@@ -8,9 +8,8 @@ import undertow as ut
 from undertow.composition import Claim
 from undertow.errors import LedgerError, NotionMismatchError
 from undertow.ledger import LeakageBudget
-from undertow.ledger.near import TimeIndex, reach_of
+from undertow.ledger._book import Tally, TimeIndex, reach_of
 from undertow.ledger.record import read_entry
-from undertow.ledger.tally import Tally
 
 DAY = ut.Stream(1000, 24)
 

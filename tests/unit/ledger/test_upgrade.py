@@ -14,10 +14,10 @@ from sqlalchemy import inspect, text
 import undertow as ut
 import undertow.ledger
 from undertow.errors import BudgetExceeded, LedgerError
-from undertow.ledger import BudgetLedger, upgrade, verify_ledger
-from undertow.ledger.connection import place_of
-from undertow.ledger.tables import LATEST, METADATA
-from undertow.ledger.upgrade import upgrade_schema
+from undertow.ledger import BudgetLedger, verify_ledger
+from undertow.ledger import _database as upgrade
+from undertow.ledger._database import LATEST, METADATA, upgrade_schema
+from undertow.ledger._place import place_of
 
 FIXTURE = Path(__file__).parent / "schema_1.sql"
 MIGRATIONS = Path(undertow.ledger.__file__).parent / "migrations"

@@ -16,15 +16,13 @@ from undertow.mechanisms.accuracy import (
     laplace_scale,
 )
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
 )
-from undertow.mechanisms.exponential import ExponentialMechanism
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
-from undertow.mechanisms.noisy_max import NoisyMax
 from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 
 BETAS = [1e-12, 1e-5, 0.05, 0.3, 0.9]
 

@@ -9,12 +9,11 @@ from scipy import integrate, stats
 
 from undertow.errors import AssumptionError, MismatchError
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
 )
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
 from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.privacy.loss import GDP, ZCDP, Pure
 from undertow.spaces.metric import AbsoluteDifference

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from undertow.errors import AssumptionError, MismatchError
-from undertow.mechanisms import gaussian_sum
+from undertow.mechanisms import discrete as gaussian_sum
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import log_softmax
 
 from undertow.errors import MismatchError
-from undertow.mechanisms.exponential import ExponentialMechanism
 from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.mechanisms.selection import ExponentialMechanism
 from undertow.privacy.loss import Pure
 from undertow.spaces.metric import AbsoluteDifference, LpNorm, Scaled
 

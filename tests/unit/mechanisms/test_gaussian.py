@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from undertow.errors import UnboundedSensitivityError
-from undertow.mechanisms.gaussian import GaussianMechanism
+from undertow.mechanisms.continuous import GaussianMechanism
 from undertow.privacy.gaussian import gaussian_sigma
 from undertow.privacy.loss import GDP, ZCDP, Approx
 from undertow.spaces.metric import AbsoluteDifference, Euclidean, LpNorm

@@ -206,7 +206,7 @@ def test_total_variation_is_the_largest_over_pairs():
 def test_the_total_variation_of_a_large_graph_is_refused_with_what_bounds_it(
     monkeypatch,
 ):
-    monkeypatch.setattr("undertow.mechanisms.graph.exponential._PAIRED", 9)
+    monkeypatch.setattr("undertow.mechanisms.graph._PAIRED", 9)
     mechanism = GraphExponential.from_graph(random_arcs(10, 5, 4), epsilon=7)
     with pytest.raises(NotApplicable, match="tanh"):
         mechanism.total_variation()

@@ -14,7 +14,7 @@ from undertow.mechanisms import (
     Draw,
     TruncatedMechanism,
 )
-from undertow.mechanisms.truncated_draw import sample_truncated
+from undertow.mechanisms.bounded_noise import sample_truncated
 
 
 class Scripted:

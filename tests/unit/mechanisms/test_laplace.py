@@ -12,8 +12,7 @@ from undertow.errors import (
     MismatchError,
     UnboundedSensitivityError,
 )
-from undertow.mechanisms.gaussian import GaussianMechanism
-from undertow.mechanisms.laplace import LaplaceMechanism
+from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.privacy.loss import Pure
 from undertow.spaces.metric import (

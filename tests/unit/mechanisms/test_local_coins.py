@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 
 from support.bit_strings import enumerate_law
-from undertow.mechanisms.local import _coins
-from undertow.mechanisms.local._coins import (
+from undertow.mechanisms.local import _bitset as _coins
+from undertow.mechanisms.local._bitset import (
     bernoulli,
     bernoulli_words,
-    respond,
-    sample_rows,
-)
-from undertow.mechanisms.local.packed import (
     clear_bits,
     column_counts,
     count_bits,
+    respond,
+    sample_rows,
     unpack,
 )
 from undertow.mechanisms.noise.simulated import SimulatedSource

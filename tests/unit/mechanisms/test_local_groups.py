@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from support.bit_strings import Replay, assert_encloses, enumerate_law
-from undertow.mechanisms.local import _groups
-from undertow.mechanisms.local._groups import (
+from undertow.mechanisms.local import _bitset as _groups
+from undertow.mechanisms.local._bitset import (
     LaneSets,
     by_size,
     fill_groups,

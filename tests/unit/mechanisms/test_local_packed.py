@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from undertow.mechanisms.local import packed
+from undertow.mechanisms.local import _bitset as packed
 
 
 @pytest.fixture(params=["counter", "table"])

@@ -28,8 +28,8 @@ from undertow.mechanisms.local import (
     hashing_advantage,
     hashing_variation,
 )
+from undertow.mechanisms.local._bitset import count_bits
 from undertow.mechanisms.local.hashing import REPORT
-from undertow.mechanisms.local.packed import count_bits
 
 M = 5
 PROTOCOLS = {

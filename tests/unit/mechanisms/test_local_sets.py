@@ -8,10 +8,9 @@ import pytest
 from scipy import stats
 
 from support.bit_strings import enumerate_law
-from undertow.mechanisms.local import _sets
-from undertow.mechanisms.local._coins import draw_cost
-from undertow.mechanisms.local._sets import sample_sets
-from undertow.mechanisms.local.packed import bits_at, count_bits, unpack
+from undertow.mechanisms.local import subset as _sets
+from undertow.mechanisms.local._bitset import bits_at, count_bits, draw_cost, unpack
+from undertow.mechanisms.local.subset import sample_sets
 from undertow.mechanisms.noise.simulated import SimulatedSource
 
 FALSE_ALARM = 1e-6

@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 
 from support.bit_strings import Replay, assert_encloses, enumerate_law
-from undertow.mechanisms.noise import staircase
-from undertow.mechanisms.noise.bits import uniform_below, uniform_bits
-from undertow.mechanisms.noise.inversion import (
+from undertow.mechanisms.noise import _inversion as staircase
+from undertow.mechanisms.noise._inversion import (
+    ExpCoin,
+    RationalCoin,
+    Stairs,
     compile_table,
     resolve,
     sample_outcomes,
+    sample_stairs,
 )
-from undertow.mechanisms.noise.law import ExpCoin, RationalCoin, Stairs
-from undertow.mechanisms.noise.staircase import sample_stairs
+from undertow.mechanisms.noise.bits import uniform_below, uniform_bits
 
 
 def target(stairs, reach):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from support.bit_strings import Replay, assert_encloses, enumerate_law
-from undertow.mechanisms.noise import lanes
-from undertow.mechanisms.noise.inversion import compile_table, sample_outcomes
-from undertow.mechanisms.noise.lanes import Gap, sample_ones
+from undertow.mechanisms.local import _bitset as lanes
+from undertow.mechanisms.local._bitset import Gap, sample_ones
+from undertow.mechanisms.noise._inversion import compile_table, sample_outcomes
 from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.noise.simulated import SimulatedSource
 

@@ -35,7 +35,15 @@ from undertow.mechanisms.local import (
     SymmetricUnary,
     ThresholdHistogram,
 )
-from undertow.mechanisms.noise import inversion, staircase
+from undertow.mechanisms.noise import _inversion as inversion
+from undertow.mechanisms.noise import _inversion as staircase
+from undertow.mechanisms.noise._inversion import (
+    ExpCoin,
+    Stairs,
+    gaussian_stairs,
+    laplace_stairs,
+    sample_stairs,
+)
 from undertow.mechanisms.noise.bits import (
     BitSource,
     SystemBits,
@@ -44,16 +52,9 @@ from undertow.mechanisms.noise.bits import (
     uniform_below,
 )
 from undertow.mechanisms.noise.draw import Draw, NoiseSource
-from undertow.mechanisms.noise.exponential import exp_bracket
-from undertow.mechanisms.noise.law import ExpCoin, Stairs
-from undertow.mechanisms.noise.opendp_backend import OpenDPSource
-from undertow.mechanisms.noise.secure import SecureSource, secure_source
+from undertow.mechanisms.noise.secure import OpenDPSource, SecureSource, secure_source
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.mechanisms.noise.staircase import (
-    gaussian_stairs,
-    laplace_stairs,
-    sample_stairs,
-)
+from undertow.numeric.rounding import exp_bracket
 
 SOURCES = [SecureSource(), SimulatedSource(5), OpenDPSource()]
 OWN = SOURCES[:2]

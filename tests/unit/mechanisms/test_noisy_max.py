@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from undertow.mechanisms.exponential import ExponentialMechanism
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.mechanisms.noisy_max import NoisyMax
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 from undertow.privacy.loss import Pure
 
 NOISES = ["exponential", "gumbel", "laplace"]

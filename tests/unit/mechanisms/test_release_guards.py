@@ -12,18 +12,19 @@ from scipy.special import log_ndtr
 from undertow.errors import MismatchError, UnboundedSensitivityError
 from undertow.mechanisms.accuracy import gaussian_accuracy, laplace_accuracy
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
+from undertow.mechanisms.continuous import LaplaceMechanism
 from undertow.mechanisms.discrete import (
     DiscreteLaplaceMechanism,
+    far_ratios,
+    log_normaliser,
+    log_tail_smooth,
 )
-from undertow.mechanisms.exponential import ExponentialMechanism
-from undertow.mechanisms.gaussian_sum import far_ratios, log_normaliser, log_tail_smooth
-from undertow.mechanisms.laplace import LaplaceMechanism
-from undertow.mechanisms.noise.exponential import exp_bracket
-from undertow.mechanisms.noise.inversion import compile_table
+from undertow.mechanisms.noise._inversion import compile_table
 from undertow.mechanisms.noise.secure import SecureSource
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.mechanisms.noisy_max import NoisyMax
 from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
+from undertow.numeric.rounding import exp_bracket
 
 
 @pytest.mark.parametrize("exponent", [20, 30, 300])

@@ -33,7 +33,7 @@ from undertow.mechanisms.local import (
     she_advantage,
     subset_advantage,
 )
-from undertow.risk.prior import Prior
+from undertow.risk.threat import Prior
 
 
 def normalised(prior):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from undertow.plotting.release import plot_cells
+from undertow.plotting.result import plot_cells
 from undertow.release import QueryAnswer
 
 ROWS = [("a$b", 5, 3, 7), ("b", 9, 10, 12), ("c", None, None, None)]

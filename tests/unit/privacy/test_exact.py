@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.privacy.exact import (
+from undertow.numeric.exact import (
     exact,
     format_up,
     round_down,

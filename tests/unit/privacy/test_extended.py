@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.privacy.extended import ext_l2, ext_max, ext_scale, ext_sum
+from undertow.numeric.exact import ext_l2, ext_max, ext_scale, ext_sum
 
 extended = st.one_of(st.fractions(min_value=0), st.just(math.inf))
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.privacy.exact import exact
+from undertow.numeric.exact import exact
 from undertow.privacy.loss import Approx
 
 

@@ -15,8 +15,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from undertow.errors import AssumptionError, MismatchError, SearchError
-from undertow.privacy._pld_fft import TiltedLaw, smallest_epsilon
-from undertow.privacy._pld_grid import gather, grid_rows
+from undertow.privacy._pld_fourier import TiltedLaw, gather, grid_rows, smallest_epsilon
 from undertow.privacy.gaussian import gdp_delta, gdp_epsilon
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.privacy.pld import PrivacyLossDistribution, compose_distributions

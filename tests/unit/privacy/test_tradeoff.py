@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import linprog
 
+from undertow.privacy._finite_pair import atoms_of_curve, convex_floor, thinned
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.tradeoff import (
     ApproxTradeOff,
@@ -27,7 +28,6 @@ from undertow.privacy.tradeoff import (
     refutes,
     tradeoff_from_pmfs,
 )
-from undertow.privacy.tradeoff_numeric import atoms_of_curve, convex_floor, thinned
 
 GRID = np.unique(np.concatenate([np.linspace(0, 1, 1001), np.geomspace(1e-14, 1, 200)]))
 # Rounding of values near 1; far below what separates two guarantees.

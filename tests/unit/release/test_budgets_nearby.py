@@ -15,8 +15,8 @@ from support.command import beside_no_check, invoke
 from support.release_documents import write_visits
 from undertow.errors import BudgetError
 from undertow.ledger import BudgetLedger
-from undertow.ledger import whose as reach
-from undertow.ledger.whose import folders_beside, ledgers_in
+from undertow.ledger import _folder as reach
+from undertow.ledger._folder import folders_beside, ledgers_in
 from undertow.release import load
 from undertow.release.heads import HEADS
 

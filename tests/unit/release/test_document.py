@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from support.command import invoke
 from undertow._address import masked
+from undertow._text import LARGEST_FILE
 from undertow.errors import PlanError
 from undertow.release.document import (
-    LARGEST_FILE,
     ReleaseDocument,
     read_release,
     release_from_mapping,

@@ -10,11 +10,11 @@ from support.release_plans import COUNT, WINDOWED, release_plan
 from support.release_records import planned_record
 from undertow.correlation import IndependentUnits
 from undertow.errors import AssumptionError, PlanError
+from undertow.numeric.exact import exact
 from undertow.privacy import Pure
-from undertow.privacy.exact import exact
-from undertow.report.release_html import release_html
-from undertow.report.release_markdown import release_markdown
-from undertow.report.release_sections import release_sections
+from undertow.report._release_html import release_html
+from undertow.report._release_section import release_sections
+from undertow.report.release import release_markdown
 
 CHAINS = {
     "any chain": {"model": "markov", "gamma": 4},

@@ -19,7 +19,7 @@ from support.command import run as command
 from support.release_documents import visits_mapping, write_visits
 from undertow.errors import BudgetError, LedgerError, MismatchError
 from undertow.ledger import BudgetLedger
-from undertow.ledger.whose import is_same
+from undertow.ledger._folder import is_same
 from undertow.release import from_table, load
 from undertow.release.document import read_release, release_from_mapping
 from undertow.release.earlier import run_keys

@@ -21,7 +21,7 @@ from undertow.privacy import ZCDP, Approx, Pure
 from undertow.release.job import Bounding, Slice
 from undertow.release.promise import restate
 from undertow.spaces import Event, Stream, Table, Unbounded, User, Window
-from undertow.spaces.granularity import parse_granularity
+from undertow.spaces.unit import parse_granularity
 
 TOTAL = {"name": "total", "select": "count"}
 SUM = {"name": "sum", "select": "sum", "column": "v", "low": 0, "high": 50}

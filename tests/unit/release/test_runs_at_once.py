@@ -8,7 +8,8 @@ import pytest
 
 from support.release_documents import write_visits
 from undertow.errors import BudgetExceeded, LedgerError
-from undertow.ledger import BudgetLedger, connection
+from undertow.ledger import BudgetLedger
+from undertow.ledger import _place as connection
 from undertow.privacy.loss import Pure
 from undertow.release import load, run
 from undertow.spaces import Stream, User

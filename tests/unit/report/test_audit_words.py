@@ -10,7 +10,7 @@ from undertow.audit import AuditResult, Claim, MethodResult
 from undertow.audit.inversion import Inversion
 from undertow.privacy.result import Estimate, Witness
 from undertow.report import AuditReport
-from undertow.report.audit_words import (
+from undertow.report.audit import (
     METHOD_HEADINGS,
     claim_words,
     glossary,

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from undertow.report.release_chart import cell_chart, chart_words, key_words
+from undertow.report._release_html import cell_chart, chart_words, key_words
 
 
 def answer(columns=("zone",)):

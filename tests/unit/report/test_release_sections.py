@@ -14,11 +14,11 @@ from support.release_records import (
     planned_record,
 )
 from undertow.report import ReleaseReport
+from undertow.report._release_html import release_html
+from undertow.report._release_section import MOST_ROWS, release_sections
+from undertow.report._release_words import shown_guess
 from undertow.report.page import markdown_text
-from undertow.report.release_html import release_html
-from undertow.report.release_markdown import release_markdown
-from undertow.report.release_sections import MOST_ROWS, release_sections
-from undertow.report.release_words import shown_guess
+from undertow.report.release import release_markdown
 
 RECORDS = {
     "hostile": hostile_record,

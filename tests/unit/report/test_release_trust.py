@@ -9,16 +9,16 @@ import pytest
 from support.release_plans import COUNT, WINDOWED
 from support.release_records import MARKOV, finished_record, planned_record
 from undertow.release.plan_shown import EMPTY_WINDOWS
-from undertow.report.release_chart import cell_chart
-from undertow.report.release_facts import (
+from undertow.report._release_html import cell_chart
+from undertow.report._release_section import (
     checked,
     correlation_words,
     query_words,
+    release_sections,
     risk_facts,
     unchecked,
 )
-from undertow.report.release_sections import release_sections
-from undertow.report.release_words import shown_cell, shown_text
+from undertow.report._release_words import shown_cell, shown_text
 
 EVENT = {"epsilon": 1, "granularity": "event"}
 FEW = {**WINDOWED, "horizon": "3h"}

@@ -10,18 +10,19 @@ from scipy import stats
 
 from support.release_plans import WINDOWED
 from support.release_records import MARKOV, finished_record, planned_record
-from undertow.report.release_facts import (
+from undertow.report._release_section import (
     answer_words,
     checked,
     correlation_words,
+    counted,
     made_facts,
     query_words,
     risk_facts,
     unchecked,
+    unprotected,
     wide_note,
 )
-from undertow.report.release_limits import counted, unprotected
-from undertow.report.release_words import (
+from undertow.report._release_words import (
     cost_rows,
     granularity_words,
     guess_bound,

@@ -13,8 +13,7 @@ from undertow.risk.attacks import (
     choose_weighted,
 )
 from undertow.risk.estimate import estimate_attack
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 
 @pytest.mark.parametrize(

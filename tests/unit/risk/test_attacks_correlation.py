@@ -20,13 +20,11 @@ from undertow.risk.attacks import (
     graph_success,
     transition_threat,
 )
-from undertow.risk.channel import Channel
-from undertow.risk.decision import ABSTAIN
-from undertow.risk.estimate import ProtocolSampler, estimate_attack
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
+from undertow.risk.channel import Channel, ProtocolSampler
+from undertow.risk.estimate import estimate_attack
+from undertow.risk.finite import ABSTAIN
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 
 def random_model(rng, m, *, empty=0):

@@ -19,8 +19,7 @@ from undertow.risk.attacks import (
     exact_estimation_figures,
 )
 from undertow.risk.estimate import estimate_attack
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 
 def by_enumeration(protocol, pmf, background, ties):

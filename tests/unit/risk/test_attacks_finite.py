@@ -36,21 +36,21 @@ from undertow.risk.attacks import (
     attack_figures,
     transition_threat,
 )
-from undertow.risk.channel import Channel, ChannelStream, as_channel
-from undertow.risk.decision import ABSTAIN, Decision, attack_risk
-from undertow.risk.estimate import (
+from undertow.risk.channel import (
+    Channel,
     ChannelSampler,
+    ChannelStream,
     MechanismSampler,
     ProtocolSampler,
-    estimate_attack,
+    as_channel,
 )
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
+from undertow.risk.finite import ABSTAIN, Decision, attack_risk
 from undertow.risk.likelihood import PosteriorGain, estimate_advantage
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import ScalarChannel
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 
 def random_threat(rng, m, *, abstain=False):

@@ -16,8 +16,7 @@ from undertow.risk.attacks import (
 )
 from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 
 def one_way(m, chords, seed, epsilon):

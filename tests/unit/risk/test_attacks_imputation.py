@@ -14,8 +14,7 @@ from undertow.risk.attacks import (
     expand_classes,
 )
 from undertow.risk.channel import Channel
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 
 def population(n, classes, seed):

@@ -28,9 +28,8 @@ from undertow.risk.bounds import (
     tradeoff_from_pld,
     tradeoff_from_rdp,
 )
-from undertow.risk.prior import Prior
 from undertow.risk.selector import best_bound
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 GRID = np.linspace(0, 1, 501)
 

@@ -17,9 +17,8 @@ from undertow.risk.bounds import (
     pair_knapsack,
     success_advantage_bound,
 )
-from undertow.risk.prior import Prior
 from undertow.risk.selector import best_bound
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 SKEW = [0.4, 0.3, 0.2, 0.1]
 

@@ -17,7 +17,7 @@ from undertow.risk.bounds import (
     uniform_guess_bound,
     variation_bound,
 )
-from undertow.risk.bounds.program import _certified, _gains, _patterns
+from undertow.risk.bounds.baselines import _certified, _gains, _patterns
 
 
 def guess_program(epsilon, prior, hits):

@@ -21,7 +21,7 @@ from undertow.risk.bounds import (
     variation_epsilon_bound,
     variation_matrix,
 )
-from undertow.risk.prior import Prior
+from undertow.risk.threat import Prior
 
 
 def randomized_response(m, epsilon):

@@ -15,11 +15,16 @@ from undertow.mechanisms.local import (
     subset_breakpoints,
 )
 from undertow.privacy import Pure
-from undertow.risk import calibrate_search, scalar
-from undertow.risk.calibrate import RiskCalibration, calibrate
-from undertow.risk.calibrate_search import _engine_values, _settled
+from undertow.risk import calibration as calibrate_search
+from undertow.risk import scalar
+from undertow.risk.calibration import (
+    RiskCalibration,
+    _engine_values,
+    _settled,
+    calibrate,
+    compare,
+)
 from undertow.risk.channel import Channel
-from undertow.risk.comparison import compare
 from undertow.risk.exact import advantage
 from undertow.risk.families import (
     FAMILIES,
@@ -37,11 +42,9 @@ from undertow.risk.families import (
     the,
 )
 from undertow.risk.families.base import Curve
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.selector import best_bound
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 LOCAL = ["grr", "sue", "oue", "ss", "blh", "olh", "she", "the"]
 UNLIKE = Threat(Prior.uniform(2))

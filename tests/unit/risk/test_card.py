@@ -12,10 +12,8 @@ from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
 from undertow.risk.card import points, risk_card
 from undertow.risk.channel import Channel
 from undertow.risk.families import blh, gaussian, grr, laplace, olh, oue, she
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P3 = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 PRIOR = Prior(3, [0.5, 0.3, 0.2])

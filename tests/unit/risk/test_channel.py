@@ -16,14 +16,12 @@ from undertow.mechanisms.local import (
     SymmetricUnary,
     ThresholdHistogram,
 )
-from undertow.risk._reports import list_reports
 from undertow.risk.attacks import ReportGuess, attack_figures
-from undertow.risk.channel import Channel, ChannelStream, as_channel
+from undertow.risk.channel import Channel, ChannelStream, as_channel, list_reports
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
+from undertow.risk.finite import OptimalAttack
 from undertow.risk.scalar import ScalarChannel
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 

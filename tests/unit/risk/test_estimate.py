@@ -10,21 +10,17 @@ from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 from undertow.risk.attacks import PriorGuess
-from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.decision import ABSTAIN, Decision, attack_risk
-from undertow.risk.estimate import (
-    Attack,
+from undertow.risk.channel import (
+    Channel,
     ChannelSampler,
-    LawAttack,
+    ChannelStream,
     MechanismSampler,
     ProtocolSampler,
-    Sampler,
-    estimate_attack,
 )
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
+from undertow.risk.estimate import Attack, LawAttack, Sampler, estimate_attack
+from undertow.risk.finite import ABSTAIN, Decision, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P3 = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])

@@ -9,13 +9,11 @@ import pytest
 
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
-from undertow.risk._finite import Risk
 from undertow.risk.channel import Channel, ChannelStream
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
+from undertow.risk.finite import Risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])
@@ -79,7 +77,7 @@ def test_narrow_blocks_and_streams_change_nothing(name, monkeypatch):
     whole, rate = advantage(channel, threat).value, success_rate(channel, threat).value
     stream = ChannelStream(lambda: np.array_split(channel.matrix, 7, axis=1), 30)
     assert advantage(stream, threat).value == pytest.approx(whole, abs=1e-13)
-    monkeypatch.setattr("undertow.risk._finite._ENTRIES", 64)
+    monkeypatch.setattr("undertow.risk.finite._HELD", 64)
     assert advantage(channel, threat).value == pytest.approx(whole, abs=1e-13)
     assert success_rate(stream, threat).value == pytest.approx(rate, abs=1e-13)
 
@@ -162,7 +160,7 @@ def test_a_channel_on_other_records_is_refused():
 
 
 def test_too_much_work_is_refused_with_the_way_out(monkeypatch):
-    monkeypatch.setattr("undertow.risk._finite.WORK_LIMIT", 8)
+    monkeypatch.setattr("undertow.risk.finite.WORK_LIMIT", 8)
     with pytest.raises(NotApplicable, match="total variation"):
         advantage(Channel(P), Threat(SKEWED))
 

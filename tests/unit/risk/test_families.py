@@ -16,7 +16,7 @@ from undertow.mechanisms.local import (
     hashing_advantage,
     she_advantage,
 )
-from undertow.risk.calibrate import calibrate
+from undertow.risk.calibration import calibrate
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families import (
@@ -38,10 +38,8 @@ from undertow.risk.families import (
     the,
 )
 from undertow.risk.families.base import closed_view
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 SKEW = np.array([0.1, 0.4, 0.2, 0.3])
 

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from undertow.errors import ModelError, NotApplicable
-from undertow.risk._globe import EARTH_RADIUS, STRETCH, great_circle, hits_on_globe
-from undertow.risk.prior import Prior
-from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.success import (
+    EARTH_RADIUS,
+    STRETCH,
+    Success,
+    great_circle,
+    hits_on_globe,
+)
+from undertow.risk.threat import Prior, Threat
 
 PORTO, LISBON, BEIJING = (41.1579, -8.6291), (38.7223, -9.1393), (39.9042, 116.4074)
 SYDNEY, NEW_YORK = (-33.8688, 151.2093), (40.7128, -74.0060)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from undertow.errors import MismatchError, ModelError
-from undertow.risk.knowledge import Knowledge
+from undertow.risk.threat import Knowledge
 
 
 def test_nothing_is_one_fibre_and_everything_is_one_each():

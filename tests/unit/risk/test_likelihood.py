@@ -9,27 +9,24 @@ from scipy import integrate, stats
 from undertow.errors import MismatchError, ModelError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedHashing
-from undertow.risk.channel import Channel
-from undertow.risk.decision import ABSTAIN
-from undertow.risk.estimate import (
+from undertow.risk.channel import (
+    Channel,
     ChannelSampler,
+    LikelihoodSource,
     MechanismSampler,
     ProtocolSampler,
-    estimate_attack,
 )
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
-from undertow.risk.knowledge import Knowledge
+from undertow.risk.finite import ABSTAIN, OptimalAttack
 from undertow.risk.likelihood import (
     GaussianTranscript,
-    LikelihoodSource,
     LinearRule,
     PosteriorGain,
     estimate_advantage,
 )
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P3 = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])

@@ -7,13 +7,10 @@ import pytest
 
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.decision import ABSTAIN, Decision, attack_risk
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior
+from undertow.risk.finite import ABSTAIN, Decision, OptimalAttack, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 P = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])
@@ -93,7 +90,7 @@ def test_an_attack_needs_the_whole_matrix():
 
 
 def test_a_huge_table_of_laws_is_refused(monkeypatch):
-    monkeypatch.setattr("undertow.risk.optimal._ENTRIES", 8)
+    monkeypatch.setattr("undertow.risk.finite._LISTED", 8)
     with pytest.raises(NotApplicable, match="use decision"):
         OptimalAttack(P, Threat(SKEWED)).randomised_decision()
 

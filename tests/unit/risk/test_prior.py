@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from undertow.errors import ModelError
-from undertow.risk.prior import Prior, estimate_collision
+from undertow.risk.threat import Prior, estimate_collision
 
 
 def test_a_number_stands_for_that_many_records():

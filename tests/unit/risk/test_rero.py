@@ -7,16 +7,15 @@ import pytest
 
 from undertow.errors import AssumptionError
 from undertow.risk.channel import Channel
-from undertow.risk.decision import Decision, attack_risk
-from undertow.risk.prior import Prior
-from undertow.risk.rero import (
+from undertow.risk.exact import (
     advantage_range,
     is_reconstruction_robust,
     reconstruction_robustness,
     require_no_knowledge,
 )
+from undertow.risk.finite import Decision, attack_risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 P = Channel([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 SKEWED = Prior(3, [0.5, 0.3, 0.2])

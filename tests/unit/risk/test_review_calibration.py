@@ -13,13 +13,17 @@ import pytest
 
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
-from undertow.risk._finite import Risk
-from undertow.risk.calibrate import RiskCalibration, calibrate
-from undertow.risk.calibrate_search import _bisected, _narrowed, _scanned
+from undertow.risk.calibration import (
+    RiskCalibration,
+    _bisected,
+    _narrowed,
+    _scanned,
+    calibrate,
+    compare,
+)
 from undertow.risk.card import points, risk_card
 from undertow.risk.channel import Channel
-from undertow.risk.comparison import compare
-from undertow.risk.exact import advantage
+from undertow.risk.exact import advantage, worst_prior
 from undertow.risk.families import (
     FAMILIES,
     blh,
@@ -32,19 +36,17 @@ from undertow.risk.families import (
     she,
     ss,
 )
-from undertow.risk.families.identity import (
+from undertow.risk.families.base import (
     SubsetWeights,
     answers_advantage,
     identity_advantage,
 )
+from undertow.risk.families.central import _epsilons
 from undertow.risk.families.local import bit_sums
-from undertow.risk.families.scalar import _epsilons
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
+from undertow.risk.finite import Risk
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 from undertow.risk.utility import utility_at
-from undertow.risk.worst_prior import worst_prior
 from undertow.studies import risk_local
 from undertow.studies.risk_laplace import _best_case, _worst_case
 from undertow.studies.risk_theory import _crossing_checks

@@ -9,7 +9,7 @@ import pytest
 from undertow.errors import NotApplicable
 from undertow.privacy import tradeoff_from_pmfs
 from undertow.risk.bounds import tradeoff_from_channel, tradeoff_from_pld
-from undertow.risk.bounds.accounted import AccountedTradeOff
+from undertow.risk.bounds.tradeoff import AccountedTradeOff
 
 GRID = np.concatenate([[0.0], 10.0 ** np.linspace(-18, 0, 200), np.linspace(0, 1, 201)])
 

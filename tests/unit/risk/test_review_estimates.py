@@ -8,21 +8,18 @@ import pytest
 
 from undertow.errors import ModelError
 from undertow.mechanisms.local import GeneralizedResponse
-from undertow.risk._multinomial import multinomial_rows
-from undertow.risk.channel import Channel
-from undertow.risk.estimate import ProtocolSampler, estimate_attack
+from undertow.risk.channel import Channel, ProtocolSampler
+from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage
 from undertow.risk.intervals import (
     clopper_pearson,
     hoeffding_halfwidth,
     hoeffding_trials,
 )
-from undertow.risk.knowledge import Knowledge
 from undertow.risk.likelihood import GaussianTranscript
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
-from undertow.risk.transcript import repeat_channel
+from undertow.risk.threat import Knowledge, Prior, Threat
+from undertow.risk.transcript import multinomial_rows, repeat_channel
 
 
 def exact_repeated(channel, pmf, times):
@@ -71,7 +68,7 @@ def test_records_are_handled_in_parts(monkeypatch):
     laws = np.random.default_rng(0).dirichlet([1, 1], 5)
     counts = np.array([[k, 6 - k] for k in range(7)])
     whole = multinomial_rows(laws, counts)
-    monkeypatch.setattr("undertow.risk._multinomial._ENTRIES", 30)
+    monkeypatch.setattr("undertow.risk.transcript._ENTRIES", 30)
     assert np.array_equal(multinomial_rows(laws, counts), whole)
     assert whole.sum(axis=1) == pytest.approx(1, abs=1e-15)
 

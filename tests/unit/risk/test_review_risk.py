@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from undertow._arrays import complements, disagreement, read_floats
 from undertow.errors import MismatchError, ModelError, NotApplicable
+from undertow.numeric.array import complements, disagreement, read_floats
 from undertow.privacy import Pure
 from undertow.risk.bounds import (
     Baselines,
@@ -29,14 +29,11 @@ from undertow.risk.bounds import (
     variation_matrix,
 )
 from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.decision import Decision, attack_risk
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.optimal import OptimalAttack
-from undertow.risk.prior import Prior, estimate_collision
+from undertow.risk.finite import Decision, OptimalAttack, attack_risk
 from undertow.risk.selector import best_bound, calibrate_black_box
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat, estimate_collision
 
 NEAR_POINT_MASSES = (
     [1.0, 1e-16],
@@ -142,7 +139,7 @@ def test_a_failed_solver_is_not_called_tight(monkeypatch):
         return np.zeros(len(columns)), np.zeros(columns.shape[1])
 
     assert program_bound(1.0, [0.5, 0.3, 0.2]).tight is True
-    monkeypatch.setattr("undertow.risk.bounds.program._solve", failed)
+    monkeypatch.setattr("undertow.risk.bounds.baselines._solve", failed)
     bound = program_bound(1.0, [0.5, 0.3, 0.2])
     assert bound.tight is None
     assert bound.value >= 0.2
@@ -223,7 +220,7 @@ def test_the_attack_is_tabulated_in_blocks(monkeypatch):
     channel = Channel(rng.dirichlet(np.ones(9), size=5))
     threat = Threat(Prior.uniform(5), abstain=True)
     whole = OptimalAttack(channel, threat).decision().table
-    monkeypatch.setattr("undertow.risk.optimal._BLOCK", 10)
+    monkeypatch.setattr("undertow.risk.finite._BLOCK", 10)
     assert OptimalAttack(channel, threat).decision().table.tolist() == whole.tolist()
 
 

@@ -14,7 +14,6 @@ from undertow.mechanisms import (
     TruncatedMechanism,
 )
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import (
     ContinuousPrior,
     ScalarChannel,
@@ -25,7 +24,7 @@ from undertow.risk.scalar import (
     laplace_advantage,
     laplace_placement_advantage,
 )
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 PAIR = Threat(Prior.uniform(2))
 

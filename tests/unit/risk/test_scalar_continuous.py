@@ -10,11 +10,10 @@ import pytest
 from undertow.errors import NotApplicable
 from undertow.mechanisms import ClampedMechanism, GaussianMechanism, LaplaceMechanism
 from undertow.risk.exact import advantage
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import ContinuousPrior, continuous_advantage
-from undertow.risk.scalar.continuous import _read_law, _Window
+from undertow.risk.scalar.uniform import _read_law, _Window
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 
 UNIT = ContinuousPrior.uniform(0, 1)
 

@@ -19,28 +19,26 @@ from undertow.mechanisms import (
 )
 from undertow.risk.attacks import OptimalGuess
 from undertow.risk.channel import Channel
-from undertow.risk.decision import Decision
 from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage, success_rate
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
+from undertow.risk.finite import Decision
 from undertow.risk.scalar import (
     ScalarChannel,
     advantage_curve,
     as_scalar,
     gaussian_advantage,
     laplace_advantage,
-    problem,
     scalar_advantage,
     scalar_attack_risk,
     scalar_success_rate,
 )
-from undertow.risk.scalar.breakpoints import fold_cells
-from undertow.risk.scalar.enclosure import Enclosure
-from undertow.risk.scalar.known import enclose_known
-from undertow.risk.scalar.laws import ScalarLaw
+from undertow.risk.scalar import (
+    engine as problem,
+)
+from undertow.risk.scalar.channel import ScalarLaw
+from undertow.risk.scalar.engine import Enclosure, enclose_known, fold_cells
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 TENS = tuple(range(0, 101, 10))
 UNEVEN = Prior(TENS, np.random.default_rng(3).dirichlet(np.ones(11)))
@@ -218,7 +216,7 @@ def test_a_curve_is_its_points():
 def test_blocks_do_not_change_the_sum(monkeypatch):
     threat = THREATS["part known"]
     whole = [advantage(MECHANISMS[k], threat).value for k in list(MECHANISMS)[:3]]
-    monkeypatch.setattr("undertow.risk.scalar.problem._ENTRIES", 33)
+    monkeypatch.setattr("undertow.risk.scalar.engine._LINE_ENTRIES", 33)
     cut = [advantage(MECHANISMS[k], threat).value for k in list(MECHANISMS)[:3]]
     assert cut == pytest.approx(whole, abs=1e-14)
 
@@ -239,7 +237,7 @@ def test_an_envelope_cut_short_still_bounds_from_above(monkeypatch):
     rows, widths = np.array([0]), np.array([3.0])
     exact, lost = fold_cells(values, rows, widths)
     assert lost[0] < 1e-14
-    monkeypatch.setattr("undertow.risk.scalar.breakpoints._ROUNDS", 1)
+    monkeypatch.setattr("undertow.risk.scalar.engine._SPLITS", 1)
     short, missing = fold_cells(values, rows, widths)
     assert short[0] < exact[0] <= short[0] + missing[0]
 
@@ -351,7 +349,7 @@ def test_sizes_that_cannot_be_done_are_refused(monkeypatch):
     with pytest.raises(NotApplicable, match="total variation"):
         advantage(LaplaceMechanism(1), Threat(UNEVEN))
     monkeypatch.undo()
-    monkeypatch.setattr("undertow.risk.scalar.enclosure._PRODUCTS", 10.0)
+    monkeypatch.setattr("undertow.risk.scalar.engine._PRODUCTS", 10.0)
     with pytest.raises(NotApplicable, match="total variation"):
         advantage(GaussianMechanism(1), Threat(UNEVEN))
 
@@ -399,7 +397,7 @@ def test_known_records_have_the_value_of_the_general_enclosure(monkeypatch, name
     quick = scalar_advantage(channel, threat)
     wide = Enclosure(0.0, 1.0)  # a gap that is never accepted
     monkeypatch.setattr(
-        "undertow.risk.scalar.problem.enclose_known", lambda *given: wide
+        "undertow.risk.scalar.engine.enclose_known", lambda *given: wide
     )
     general = scalar_advantage(channel, threat)
     lowest = general.value - general.witness.details["gap"]
@@ -451,7 +449,7 @@ def test_brackets_cut_short_still_bound_from_above(monkeypatch):
     given = (np.array(pmf), np.array(pmf), np.array(answers, float))
     law = ScalarLaw("gaussian", 1.0)
     full = enclose_known(*given, law)
-    monkeypatch.setattr("undertow.risk.scalar.known._ROUNDS", 2)
+    monkeypatch.setattr("undertow.risk.scalar.engine._ROOT_ROUNDS", 2)
     short = enclose_known(*given, law)
     assert short.lower <= full.lower
     assert short.upper >= full.upper

@@ -20,8 +20,6 @@ from undertow.privacy import (
 )
 from undertow.risk.bounds import Baselines, tradeoff_from_callable
 from undertow.risk.channel import Channel
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.selector import (
     best_bound,
     best_success_bound,
@@ -29,7 +27,7 @@ from undertow.risk.selector import (
     named_bound,
 )
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 SKEW = Prior(4, [0.4, 0.3, 0.2, 0.1])
 FLAT = Prior.uniform(10)

@@ -7,11 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.scalar import ContinuousPrior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 SKEWED = Prior(3, [0.5, 0.3, 0.2])
 

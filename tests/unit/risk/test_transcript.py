@@ -10,12 +10,15 @@ import pytest
 from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms import LaplaceMechanism, RandomizedResponse
 from undertow.risk import transcript
-from undertow.risk.channel import Channel, ChannelStream
-from undertow.risk.estimate import ChannelSampler, MechanismSampler
+from undertow.risk.channel import (
+    Channel,
+    ChannelSampler,
+    ChannelStream,
+    MechanismSampler,
+)
 from undertow.risk.exact import advantage
 from undertow.risk.likelihood import estimate_advantage
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 from undertow.risk.transcript import (
     JointSampler,
     chain_channel,

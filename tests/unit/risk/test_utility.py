@@ -21,8 +21,7 @@ from undertow.risk.families import (
     ss,
     the,
 )
-from undertow.risk.prior import Prior
-from undertow.risk.threat import Threat
+from undertow.risk.threat import Prior, Threat
 from undertow.risk.utility import utility_at, utility_at_equal_risk
 
 

@@ -17,13 +17,10 @@ from undertow.mechanisms import (
 )
 from undertow.mechanisms.local import OptimizedHashing, OptimizedUnary
 from undertow.risk.channel import Channel, ChannelStream, as_channel
-from undertow.risk.exact import advantage
+from undertow.risk.exact import _Search, advantage, worst_prior
 from undertow.risk.families import FAMILIES
-from undertow.risk.knowledge import Knowledge
-from undertow.risk.prior import Prior
 from undertow.risk.success import Success
-from undertow.risk.threat import Threat
-from undertow.risk.worst_prior import _Search, worst_prior
+from undertow.risk.threat import Knowledge, Prior, Threat
 
 
 def test_the_value_is_the_advantage_under_the_prior_that_comes_with_it():

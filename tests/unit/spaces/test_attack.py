@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from undertow.errors import AssumptionError, MismatchError
-from undertow.spaces.attack import concrete, random_database, random_neighbours
+from undertow.spaces.canonical import concrete, random_database, random_neighbours
 from undertow.spaces.domain import FiniteDomain, Graph, MetricSpace, Rows, Stream, Table
-from undertow.spaces.granularity import Bounded, Unbounded
 from undertow.spaces.metric import Values
+from undertow.spaces.unit import Bounded, Unbounded
 
 SMALL = [
     FiniteDomain("abc"),

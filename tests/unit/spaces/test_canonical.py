@@ -15,7 +15,7 @@ from undertow.spaces.canonical import (
     neighbour_pairs,
 )
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.unit import (
     Bounded,
     Edge,
     Edit,

@@ -13,14 +13,17 @@ from undertow.errors import (
     VacuousGranularityError,
 )
 from undertow.spaces.canonical import neighbour_pairs
-from undertow.spaces.certificate import (
+from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
+from undertow.spaces.partition import (
     COMPATIBILITY,
     Certificate,
+    Partition,
     certificate_for,
     falsify_certificate,
+    is_nonexpansive,
+    most_touched,
 )
-from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -39,7 +42,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.partition import Partition, is_nonexpansive, most_touched
 from undertow.spaces.view import Locations
 
 TABLE = Table(("a", "b", "c"), values_per_cell=2, max_size=3)

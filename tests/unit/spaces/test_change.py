@@ -21,19 +21,23 @@ from undertow.spaces.change import (
     totals,
 )
 from undertow.spaces.domain import FiniteDomain, MetricSpace, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    FreeLunch,
-    Relation,
-    Trajectory,
-    Unbounded,
+from undertow.spaces.influence._family import (
+    PairColumn,
+    PairFamily,
+    RepeatedFamily,
+    SlotColumn,
+    TopFamily,
+    UnionFamily,
 )
-from undertow.spaces.influence.families import RepeatedFamily, UnionFamily
-from undertow.spaces.influence.integers import run_totals, scale
-from undertow.spaces.influence.pairs import PairColumn, PairFamily
-from undertow.spaces.influence.runs import ExplicitFamily, front_of, listed
-from undertow.spaces.influence.slots import SlotColumn, TopFamily
+from undertow.spaces.influence._run import (
+    ExplicitFamily,
+    front_of,
+    listed,
+    run_totals,
+    scale,
+)
 from undertow.spaces.metric import MatrixMetric
+from undertow.spaces.unit import Bounded, FreeLunch, Relation, Trajectory, Unbounded
 from undertow.spaces.view import Identity, Select
 
 CHANGE = Change("test", "something changes")

@@ -7,7 +7,10 @@ import pytest
 
 from undertow.errors import FalsifiedClaimError
 from undertow.privacy.loss import Pure
-from undertow.spaces.clique import (
+from undertow.spaces.domain import Graph
+from undertow.spaces.metric import LpNorm, Pullback
+from undertow.spaces.view import CliqueCount
+from undertow.spaces.view.graph import (
     clique_edge_loss,
     clique_loss,
     clique_metric,
@@ -15,9 +18,6 @@ from undertow.spaces.clique import (
     count_cliques,
     unique_maximal_clique,
 )
-from undertow.spaces.domain import Graph
-from undertow.spaces.metric import LpNorm, Pullback
-from undertow.spaces.view import CliqueCount
 
 
 def complete(vertices):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.spaces.cover import (
+from undertow.spaces.canonical import (
     CoverBounds,
     assignment_cost,
     interval_cover,

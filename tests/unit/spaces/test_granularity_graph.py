@@ -7,7 +7,7 @@ import pytest
 from undertow.errors import AssumptionError, MismatchError
 from undertow.spaces.canonical import check_domain
 from undertow.spaces.domain import FiniteDomain, Graph, Table
-from undertow.spaces.granularity import Edge, Node
+from undertow.spaces.unit import Edge, Node
 
 
 def complete(n):

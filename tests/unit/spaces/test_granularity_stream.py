@@ -7,14 +7,7 @@ import pytest
 from undertow.errors import AssumptionError, MismatchError, VacuousGranularityError
 from undertow.spaces.canonical import check_domain
 from undertow.spaces.domain import FiniteDomain, Rows, Stream, Table
-from undertow.spaces.granularity import (
-    Element,
-    Event,
-    LTrajectory,
-    Trajectory,
-    User,
-    WEvent,
-)
+from undertow.spaces.unit import Element, Event, LTrajectory, Trajectory, User, WEvent
 
 DAY = Stream(2, 4, values=("a", "b"))
 REGULAR = Stream(2, 4, regular=True, values=("a", "b"))

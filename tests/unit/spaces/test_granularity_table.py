@@ -7,7 +7,7 @@ import pytest
 from undertow.errors import AssumptionError, MismatchError
 from undertow.spaces.canonical import check_domain
 from undertow.spaces.domain import FiniteDomain, Graph, MetricSpace, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,

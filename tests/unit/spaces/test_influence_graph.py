@@ -8,8 +8,8 @@ import pytest
 from undertow.errors import MismatchError
 from undertow.spaces.change import Charge, Column, change_family
 from undertow.spaces.domain import Graph
-from undertow.spaces.granularity import Edge, FreeLunch, Group, Node
 from undertow.spaces.metric import AbsoluteDifference, Euclidean, LpNorm
+from undertow.spaces.unit import Edge, FreeLunch, Group, Node
 from undertow.spaces.view import (
     CliqueCount,
     Degree,

@@ -13,14 +13,19 @@ from hypothesis import strategies as st
 from undertow.errors import MismatchError
 from undertow.spaces.change import Change, Charge, Column, Row, change_family
 from undertow.spaces.domain import Stream
-from undertow.spaces.granularity import Event, Trajectory, User, WEvent
-from undertow.spaces.influence.families import IndependentFamily
-from undertow.spaces.influence.integers import scale, settle
-from undertow.spaces.influence.layout import Layout, lay_out, movable_form
-from undertow.spaces.influence.run_table import placed
-from undertow.spaces.influence.runs import ExplicitFamily, front_of, listed
-from undertow.spaces.influence.stream_sights import plain_columns
+from undertow.spaces.influence._column import Layout, lay_out, movable_form
+from undertow.spaces.influence._family import IndependentFamily
+from undertow.spaces.influence._run import (
+    ExplicitFamily,
+    front_of,
+    listed,
+    placed,
+    scale,
+    settle,
+)
+from undertow.spaces.influence._stream_cell import plain_columns
 from undertow.spaces.metric import Pullback
+from undertow.spaces.unit import Event, Trajectory, User, WEvent
 from undertow.spaces.view import At, Identity, Locations, Times, Window
 
 DAY = Stream(100, 24)

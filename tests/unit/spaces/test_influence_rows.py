@@ -7,7 +7,8 @@ import pytest
 from undertow.errors import VacuousGranularityError
 from undertow.spaces.change import Charge, Column, change_family
 from undertow.spaces.domain import Rows
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import Euclidean
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -17,7 +18,6 @@ from undertow.spaces.granularity import (
     Unbounded,
     User,
 )
-from undertow.spaces.metric import Euclidean
 from undertow.spaces.view import (
     Identity,
     Ids,

@@ -7,7 +7,9 @@ import pytest
 from undertow.errors import MismatchError, VacuousGranularityError
 from undertow.spaces.change import Charge, Column, change_family
 from undertow.spaces.domain import Stream
-from undertow.spaces.granularity import (
+from undertow.spaces.influence._run import ExplicitFamily
+from undertow.spaces.metric import Euclidean, Scaled
+from undertow.spaces.unit import (
     Element,
     Event,
     FreeLunch,
@@ -16,8 +18,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.influence.runs import ExplicitFamily
-from undertow.spaces.metric import Euclidean, Scaled
 from undertow.spaces.view import (
     At,
     Cells,

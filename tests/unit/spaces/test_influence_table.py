@@ -8,16 +8,7 @@ import pytest
 from undertow.errors import AssumptionError, MismatchError, VacuousGranularityError
 from undertow.spaces.change import Charge, Column, change_family
 from undertow.spaces.domain import Table
-from undertow.spaces.granularity import (
-    Attribute,
-    Bounded,
-    BoundedById,
-    Edit,
-    FreeLunch,
-    Group,
-    Unbounded,
-)
-from undertow.spaces.influence.table import record_row, replacement_row
+from undertow.spaces.influence._table import record_row, replacement_row
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -29,6 +20,15 @@ from undertow.spaces.metric import (
     Scaled,
     SymmetricDifference,
     ZeroMetric,
+)
+from undertow.spaces.unit import (
+    Attribute,
+    Bounded,
+    BoundedById,
+    Edit,
+    FreeLunch,
+    Group,
+    Unbounded,
 )
 from undertow.spaces.view import (
     Chain,

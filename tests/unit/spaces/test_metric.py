@@ -9,7 +9,6 @@ import pytest
 
 from undertow.errors import AssumptionError, FalsifiedClaimError, MismatchError
 from undertow.spaces.domain import FiniteDomain, Rows, Table
-from undertow.spaces.granularity import Bounded, Unbounded
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -26,6 +25,7 @@ from undertow.spaces.metric import (
     check_pseudometric,
     verify_pseudometric,
 )
+from undertow.spaces.unit import Bounded, Unbounded
 from undertow.spaces.view import Select
 
 VALUES = Values()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from undertow.spaces.granularity import (
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -21,7 +21,7 @@ from undertow.spaces.granularity import (
     WEvent,
     parse_granularity,
 )
-from undertow.spaces.granularity.names import granularity_names
+from undertow.spaces.unit.name import granularity_names
 
 NAMES = {
     "unbounded": Unbounded(),

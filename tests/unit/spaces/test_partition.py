@@ -6,7 +6,15 @@ import pytest
 
 from undertow.errors import IncompatiblePartitionError, MismatchError
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import FunctionMetric, LpNorm, SymmetricDifference
+from undertow.spaces.partition import (
+    Partition,
+    commutes,
+    is_compatible,
+    is_nonexpansive,
+    most_touched,
+)
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -16,14 +24,6 @@ from undertow.spaces.granularity import (
     Relation,
     Unbounded,
     User,
-)
-from undertow.spaces.metric import FunctionMetric, LpNorm, SymmetricDifference
-from undertow.spaces.partition import (
-    Partition,
-    commutes,
-    is_compatible,
-    is_nonexpansive,
-    most_touched,
 )
 from undertow.spaces.view import (
     Identity,

@@ -14,15 +14,6 @@ from undertow.errors import (
 )
 from undertow.spaces.canonical import canonical_matrix
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    Edge,
-    Edit,
-    FreeLunch,
-    Relation,
-    Trajectory,
-    Unbounded,
-)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     Quotient,
@@ -37,6 +28,15 @@ from undertow.spaces.quotient import (
     quotient_metric,
     require_dependency,
     sub_universe_distance,
+)
+from undertow.spaces.unit import (
+    Bounded,
+    Edge,
+    Edit,
+    FreeLunch,
+    Relation,
+    Trajectory,
+    Unbounded,
 )
 from undertow.spaces.view import Degree, Identity, Lipschitz, Select
 

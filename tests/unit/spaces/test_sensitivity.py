@@ -13,15 +13,6 @@ from undertow.errors import (
 )
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.spaces.domain import FiniteDomain, Graph, MetricSpace, Rows, Stream, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    Edge,
-    Edit,
-    FreeLunch,
-    Node,
-    Unbounded,
-    User,
-)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -36,6 +27,7 @@ from undertow.spaces.sensitivity import (
     sensitivity,
     verify_lipschitz,
 )
+from undertow.spaces.unit import Bounded, Edge, Edit, FreeLunch, Node, Unbounded, User
 from undertow.spaces.view import Chain, Clip, Degree, Identity, Lipschitz, Truncate
 
 TABLE = Table((0, 1, 5), values_per_cell=1, max_size=3)

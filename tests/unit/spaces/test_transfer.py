@@ -14,12 +14,22 @@ from undertow.errors import (
 from undertow.privacy.loss import Pure
 from undertow.spaces.canonical import (
     canonical_matrix,
+    interval_cover,
     neighbour_matrix,
     neighbour_pairs,
 )
-from undertow.spaces.cover import interval_cover
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.transfer import (
+    graph_transfer,
+    implies,
+    rows_transfer,
+    stream_transfer,
+    table_transfer,
+    transfer,
+    transfer_factor,
+    transfer_matrix,
+)
+from undertow.spaces.unit import (
     Attribute,
     Bounded,
     BoundedById,
@@ -38,10 +48,6 @@ from undertow.spaces.granularity import (
     User,
     WEvent,
 )
-from undertow.spaces.transfer import implies, transfer, transfer_factor, transfer_matrix
-from undertow.spaces.transfer_closed import graph_transfer
-from undertow.spaces.transfer_stream import stream_transfer
-from undertow.spaces.transfer_table import rows_transfer, table_transfer
 
 CATALOGUE = {
     "table": [

@@ -9,7 +9,9 @@ import pytest
 
 from undertow.errors import MismatchError
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import (
+from undertow.spaces.metric import AbsoluteDifference, LpNorm
+from undertow.spaces.sensitivity import sensitivity
+from undertow.spaces.unit import (
     Bounded,
     Edge,
     Edit,
@@ -19,8 +21,6 @@ from undertow.spaces.granularity import (
     Unbounded,
     User,
 )
-from undertow.spaces.metric import AbsoluteDifference, LpNorm
-from undertow.spaces.sensitivity import sensitivity
 from undertow.spaces.view import (
     Chain,
     Clip,

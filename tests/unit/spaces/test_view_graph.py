@@ -6,7 +6,7 @@ import pytest
 
 from undertow.errors import MismatchError
 from undertow.spaces.domain import Graph, Table
-from undertow.spaces.granularity import Edge
+from undertow.spaces.unit import Edge
 from undertow.spaces.view import CliqueCount, Degree, IncidentEdges, VertexPairs
 
 STAR = frozenset({(0, 1), (0, 2), (2, 3)})

@@ -13,15 +13,6 @@ from undertow.errors import AssumptionError, MismatchError
 from undertow.privacy.loss import Approx
 from undertow.spaces.base import View
 from undertow.spaces.domain import FiniteDomain, Rows, Stream, Table
-from undertow.spaces.granularity import (
-    Bounded,
-    BoundedById,
-    Edit,
-    FreeLunch,
-    Group,
-    Relation,
-    Unbounded,
-)
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -29,6 +20,15 @@ from undertow.spaces.metric import (
     Quotient,
     Scaled,
     Values,
+)
+from undertow.spaces.unit import (
+    Bounded,
+    BoundedById,
+    Edit,
+    FreeLunch,
+    Group,
+    Relation,
+    Unbounded,
 )
 from undertow.spaces.view import (
     Chain,
@@ -40,7 +40,7 @@ from undertow.spaces.view import (
     Select,
     SortedPosition,
 )
-from undertow.spaces.view_range import ViewRange, range_of
+from undertow.spaces.view.range import ViewRange, range_of
 
 FREE = Rows(2, values=(0, 1), free_ids=True)
 SHOWN = ViewRange(RowPosition(0, 1), FREE)

@@ -8,8 +8,8 @@ import pytest
 
 from undertow.errors import FalsifiedClaimError, MismatchError
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Table
-from undertow.spaces.granularity import Unbounded
 from undertow.spaces.metric import Euclidean
+from undertow.spaces.unit import Unbounded
 from undertow.spaces.view import (
     Ids,
     Nearest,

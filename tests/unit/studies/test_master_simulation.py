@@ -11,8 +11,8 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.gaussian.shift import adversary_factor
+from undertow.correlation.result import Adversary
 from undertow.studies import Inputs
 from undertow.studies import random_gaussian as drawing
 from undertow.studies.master_simulation import MASTER_SIMULATION, two_way_chain

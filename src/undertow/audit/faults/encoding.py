@@ -22,7 +22,7 @@ from undertow.mechanisms.local import (
     subset_size,
     unary_success,
 )
-from undertow.mechanisms.local.packed import Words, width
+from undertow.mechanisms.local._bitset import Words, width
 
 __all__ = ["certain_subset", "full_level_flip", "missing_reset", "value_seeded_hash"]
 

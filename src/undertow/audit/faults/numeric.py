@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_positive
+from undertow.audit._low_bits import lowest_bit
 from undertow.audit.claim import Claim
-from undertow.audit.events import lowest_bit
 from undertow.audit.faults.base import Code, Fault, code_subject
 from undertow.audit.faults.densities import GaussianLaw, LaplaceLaw, TraceLaw
 from undertow.audit.subjects import MechanismSubject

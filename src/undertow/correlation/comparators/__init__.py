@@ -4,41 +4,41 @@ Every comparator states the attackers it speaks of and whether its scale is a gu
 in the sense of Bayesian differential privacy. None of them is used to calibrate.
 """
 
-from undertow.correlation.comparators.case import CASES, ReferenceCase, reference_case
-from undertow.correlation.comparators.curve import ConversionCurve, quilt_curve
-from undertow.correlation.comparators.quilt import (
+from undertow.correlation.comparators.comparison import (
+    CASES,
+    ReferenceCase,
+    compare_scales,
+    reference_case,
+    side_by_side,
+)
+from undertow.correlation.comparators.pufferfish import (
+    ConversionCurve,
     MarkovQuilt,
     approximate_quilt_scale,
     best_quilt,
+    count_wasserstein_scale,
+    gaussian_wasserstein_scale,
+    quilt_curve,
     quilt_influence,
     quilt_scale,
-)
-from undertow.correlation.comparators.response import (
-    PrintedResponse,
-    printed_response,
-    response_accuracy,
-    response_accuracy_normal,
-    response_confidence,
-    response_law,
+    wasserstein_infinity,
+    wasserstein_scale,
 )
 from undertow.correlation.comparators.scale import (
     EVERY_ATTACKER,
     NO_KNOWLEDGE,
     ComparatorScale,
-)
-from undertow.correlation.comparators.scaling import (
+    PrintedResponse,
     group_scale,
     printed_gaussian_scale,
+    printed_response,
+    response_accuracy,
+    response_accuracy_normal,
+    response_confidence,
+    response_law,
     yang_scale,
     zhao_leakage,
     zhao_scale,
-)
-from undertow.correlation.comparators.side import compare_scales, side_by_side
-from undertow.correlation.comparators.wasserstein import (
-    count_wasserstein_scale,
-    gaussian_wasserstein_scale,
-    wasserstein_infinity,
-    wasserstein_scale,
 )
 
 __all__ = [

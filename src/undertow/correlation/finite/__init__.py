@@ -1,37 +1,31 @@
 """Records with a finite joint law: exact leakage, and the worst of all mechanisms."""
 
+from undertow.correlation.finite.exact import (
+    MetricVerdict,
+    exact_leakage,
+    is_bayesian_metric_private,
+    leakage_by_adversary,
+    pair_leakage,
+)
 from undertow.correlation.finite.joint import (
     ConditionalTable,
     JointTable,
-    two_point_law,
-)
-from undertow.correlation.finite.kernel import (
     local_kernel,
+    two_point_law,
 )
 from undertow.correlation.finite.laplace import (
     LaplaceJointMethod,
     laplace_leakage,
-)
-from undertow.correlation.finite.mixture import (
     laplace_ratio_suprema,
     laplace_ratio_supremum,
-)
-from undertow.correlation.finite.pair import (
-    MetricVerdict,
-    is_bayesian_metric_private,
-    pair_leakage,
 )
 from undertow.correlation.finite.program import (
     ProgramMethod,
     worst_case_kernel,
     worst_case_leakage,
 )
-from undertow.correlation.finite.tensor import (
-    exact_leakage,
-    leakage_by_adversary,
-)
-from undertow.correlation.general import GeneralMethod
-from undertow.correlation.method import state_methods
+from undertow.correlation.group import GeneralMethod
+from undertow.correlation.model import state_methods
 
 state_methods(JointTable, LaplaceJointMethod(), ProgramMethod(), GeneralMethod())
 

@@ -1,43 +1,29 @@
 """The leakage of the worst epsilon-DP mechanism under a finite law.
 
 No mechanism is named: a linear program over all of them gives, for every attacker and
-pair of secrets, the most that any can leak. The number returned is certified by a dual
-point, and a mechanism that attains it can be asked for.
+pair of secrets, the most that any can leak. The number returned is certified by a
+dual point, and a mechanism that attains it can be asked for.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._numeric import inflate
 from undertow._validate import check_positive
-from undertow.correlation.adversary import Adversary, adversary_witness
-from undertow.correlation.finite.contrast import (
-    Contrast,
-    contrasts,
-    wanted_attackers,
-)
-from undertow.correlation.finite.groups import FACTOR_TOLERANCE
-from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.finite.lipschitz import (
-    RatioBound,
-    lipschitz_envelope,
-    lipschitz_ratio,
-)
-from undertow.correlation.method import Method, check_level
+from undertow.correlation.finite.joint import FACTOR_TOLERANCE, JointTable
+from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import LinearQuery, Query
-from undertow.correlation.result import Leakage
+from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
+from undertow.numeric.rounding import inflate, nudge_up
 from undertow.privacy.result import Witness
-
-__all__ = ["ProgramMethod", "worst_case_kernel", "worst_case_leakage"]
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +35,7 @@ _CHEAP = 400
 # Relative: covers the rounding of conditional laws and of skipped attackers.
 _MARGIN = 1e-11
 # Log of the least probability of "yes" that a float tells from zero, with room.
-_LARGEST_EXPONENT = 690.0
+_KERNEL_EXPONENT = 690.0
 _TIGHT = 1e-7
 _WIDTH = 1e-10
 
@@ -148,15 +134,15 @@ def worst_case_kernel(joint: JointTable, epsilon: float) -> Floats:
 
     Examples
     --------
-    >>> from undertow.correlation.finite.tensor import exact_leakage
+    >>> from undertow.correlation.finite.exact import exact_leakage
     >>> flatmates = JointTable([[0.45, 0.05], [0.05, 0.45]])
     >>> round(exact_leakage(flatmates, worst_case_kernel(flatmates, 1.0)).value, 6)
     1.776137
     """
     epsilon = check_positive(epsilon, "epsilon")
-    if joint.size * epsilon > _LARGEST_EXPONENT:
+    if joint.size * epsilon > _KERNEL_EXPONENT:
         raise NotApplicable(
-            f"epsilon must be at most {_LARGEST_EXPONENT / joint.size:g} for a kernel "
+            f"epsilon must be at most {_KERNEL_EXPONENT / joint.size:g} for a kernel "
             f"on {joint.size} records, got {epsilon:g}: its probabilities would be "
             "rounded to zero; worst_case_leakage needs no kernel."
         )
@@ -344,3 +330,343 @@ def _rising_root(
         else:
             high, above, below = middle, gap, below / 2
     return low
+
+
+# Attackers and pairs of secrets of a finite law, as laws of the unknown records.
+
+Wanted = Callable[[int, tuple[int, ...]], bool] | None
+"""Whether to look at a record with some known records of its group; None for all."""
+
+# Relative difference up to which two conditional laws are the same but for rounding.
+_SAME = 1e-14
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """An attacker and two secrets inside a group; records are numbered in it."""
+
+    target: int
+    known: tuple[int, ...]
+    states: tuple[int, ...]
+    pair: tuple[int, int]
+
+    def index(self, record: int, state: int) -> int | slice:
+        """Return where a record stands when the target has a state."""
+        if record == self.target:
+            return state
+        if record in self.known:
+            return self.states[self.known.index(record)]
+        return slice(None)
+
+    def laws(self, joint: JointTable) -> tuple[Floats, Floats]:
+        """Return the laws of the unknown records under the two secrets."""
+        cells = (
+            joint.pmf[tuple(self.index(j, state) for j in range(joint.size))]
+            for state in self.pair
+        )
+        p, q = (np.asarray(cell / cell.sum(), dtype=np.float64) for cell in cells)
+        return p, q
+
+
+def wanted_attackers(
+    joint: JointTable, adversaries: str | Iterable[Adversary]
+) -> Wanted:
+    """Return which (record, known records of its group) to look at; None for all."""
+    if adversaries == "all":
+        return None
+    if adversaries == "none-known":
+        return lambda target, known: not known
+    if isinstance(adversaries, str):
+        raise ValueError(
+            "adversaries must be 'all', 'none-known' or a list of them, "
+            f"got {adversaries!r}."
+        )
+    group_of = {j: set(group) for group in joint.independent_groups() for j in group}
+    chosen = {
+        (one.target, tuple(sorted(one.known & group_of[one.target])))
+        for one in (adversary.within(joint.size) for adversary in adversaries)
+    }
+    if not chosen:
+        raise ValueError("adversaries must name at least one attacker, got none.")
+    return lambda target, known: (target, known) in chosen
+
+
+def contrasts(
+    part: JointTable, epsilon: float, group: tuple[int, ...], wanted: Wanted
+) -> Iterator[tuple[float, Contrast]]:
+    """Yield attackers and pairs of a group with an upper bound on their log ratio."""
+    for target in range(part.size):
+        others = [j for j in range(part.size) if j != target]
+        for count in range(part.size):
+            for known in itertools.combinations(others, count):
+                names = tuple(group[j] for j in known)
+                if wanted is None or wanted(group[target], names):
+                    yield from _pairs(part, epsilon, target, known, wanted is None)
+
+
+def _pairs(
+    part: JointTable, epsilon: float, target: int, known: tuple[int, ...], skip: bool
+) -> Iterator[tuple[float, Contrast]]:
+    unknown = [j for j in range(part.size) if j != target and j not in known]
+    shape = [part.shape[j] for j in known], [part.shape[j] for j in unknown]
+    table = part.pmf.transpose([*known, target, *unknown])
+    table = table.reshape(-1, part.shape[target], math.prod(shape[1]))
+    likely = table.sum(axis=-1)
+    for a, b in itertools.permutations(range(part.shape[target]), 2):
+        rows = np.flatnonzero((likely[:, a] > 0) & (likely[:, b] > 0))
+        p, q = (table[rows, z] / likely[rows, z, None] for z in (a, b))
+        if skip and unknown:
+            kept = ~_dominated(p, q, shape[1])
+            rows, p, q = rows[kept], p[kept], q[kept]
+        bounds = threshold_ratio(p, q, len(unknown) * epsilon)
+        for row, bound in zip(rows.tolist(), bounds.tolist(), strict=True):
+            states = tuple(int(z) for z in np.unravel_index(row, shape[0] or (1,)))
+            yield bound, Contrast(target, known, states[: len(known)], (a, b))
+
+
+def _dominated(p: Floats, q: Floats, shape: list[int]) -> NDArray[np.bool_]:
+    """Return for which rows an unknown record has the same law under both secrets.
+
+    Both output laws are then mixtures with the same weights over that record, so the
+    attacker who knows it too, with its worst state, learns at least as much.
+    """
+    same = np.zeros(len(p), dtype=bool)
+    first, second = (law.reshape(-1, *shape) for law in (p, q))
+    for axis in range(len(shape)):
+        summed = tuple(k + 1 for k in range(len(shape)) if k != axis)
+        one, other = first.sum(axis=summed), second.sum(axis=summed)
+        gap = np.abs(one - other) <= _SAME * np.minimum(one, other)
+        same |= gap.all(axis=-1)
+    return same
+
+
+# The largest ratio of two means of a function that one record changes little.
+#
+# For laws p, q of the unknown records, every epsilon-DP mechanism turns into a positive
+# function h with :math:`h(c)\le e^\varepsilon h(c')` for neighbours, and what it leaks
+# about the target is :math:`\varepsilon+\ln(E_ph/E_qh)` at most. This module maximises
+# the ratio: by a closed form for one unknown record, by a linear program for more.
+
+Integers = NDArray[np.intp]
+
+# Beyond this exponent the program is not scaled well enough to be worth solving.
+_SOLVED_EXPONENT = 300.0
+_SMALL_EXPONENT = 30.0
+_FEASIBILITY = 1e-10
+# Tried in turn; whatever is found is certified, so a loose one costs tightness only.
+_ATTEMPTS: tuple[tuple[Any, float], ...] = (
+    ("highs", _FEASIBILITY),
+    ("highs-ds", _FEASIBILITY),
+    ("highs-ds", 1e-8),
+    ("highs-ipm", 1e-8),
+)
+# Functions do not go below: a smaller value could make a mean zero.
+_SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class RatioBound:
+    """An enclosure of the largest log ratio of means.
+
+    Parameters
+    ----------
+    upper : float
+        Certified: from a dual point whose infeasibility is priced in, or closed form.
+    lower : float
+        Attained by `function`, which satisfies its constraints.
+    function : array
+        A positive function of the unknown records.
+    """
+
+    upper: float
+    lower: float
+    function: Floats
+
+
+def threshold_ratio(p: Floats, q: Floats, exponent: float) -> Floats:
+    r"""Return the largest log ratio of means of functions of range :math:`e^D`.
+
+    .. math:: \max_A \ln\frac{e^{D}p(A)+p(A^c)}{e^{D}q(A)+q(A^c)}
+
+    The maximum is over the sets of large p/q, row by row. With D the exponent times
+    the number of records it bounds every log-Lipschitz function; for one record it is
+    attained.
+
+    Parameters
+    ----------
+    p, q : array of shape (R, N)
+        Probabilities.
+    exponent : float
+        The D; non-negative.
+
+    Examples
+    --------
+    >>> threshold_ratio(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), 2.0)
+    array([2.])
+    """
+    order = np.argsort(-_likelihood(p, q), axis=-1, kind="stable")
+    over, under = (
+        _log_means(np.take_along_axis(law, order, axis=-1), exponent) for law in (p, q)
+    )
+    found = (over - under).max(axis=-1)
+    return np.asarray(np.clip(found, 0.0, exponent), dtype=np.float64)
+
+
+def lipschitz_ratio(p: Floats, q: Floats, epsilon: float) -> RatioBound:
+    r"""Enclose the largest :math:`\ln(E_ph/E_qh)` over epsilon-log-Lipschitz h.
+
+    Parameters
+    ----------
+    p, q : array of shape (s_1, ..., s_u)
+        Laws of the unknown records under two secrets.
+    epsilon : float
+        Non-negative.
+
+    Returns
+    -------
+    RatioBound
+
+    Notes
+    -----
+    Charnes–Cooper: normalise :math:`E_qh=1` and maximise :math:`E_ph`. Every feasible h
+    is at most :math:`U(c)=1/\sum_{c'}q(c')e^{-\varepsilon d(c,c')}`, so h = U k with
+    :math:`0\le k\le1`, which scales the program. For any multipliers :math:`y\ge0` and
+    any :math:`\lambda`, with residual :math:`r=Up-A^Ty-\lambda Uq`, weak duality gives
+    :math:`E_ph\le\lambda+\sum_c\max(r_c,0)`: a certificate that needs no feasible dual
+    point. Proved on the page exact-leakage.
+
+    Examples
+    --------
+    >>> found = lipschitz_ratio(np.diag([0.5, 0.5]), np.full((2, 2), 0.25), 1.0)
+    >>> abs(found.upper - found.lower) < 1e-9
+    True
+    """
+    box = float(threshold_ratio(p.ravel()[None], q.ravel()[None], p.ndim * epsilon)[0])
+    if p.ndim <= 1:
+        return RatioBound(box, box, _threshold_function(p, q, epsilon))
+    if p.ndim * epsilon > _SOLVED_EXPONENT:
+        step = _threshold_function(p, q, epsilon)
+        return RatioBound(box, _log_ratio(p, q, step), step)
+    return _solve(p, q, epsilon, box)
+
+
+def lipschitz_envelope(function: Floats, epsilon: float) -> Floats:
+    """Return the least epsilon-log-Lipschitz function above one, axis by axis."""
+    for axis in range(function.ndim):
+        highest = function.max(axis=axis, keepdims=True)
+        function = np.maximum(function, math.exp(-epsilon) * highest)
+    return function
+
+
+def _solve(p: Floats, q: Floats, epsilon: float, box: float) -> RatioBound:
+    roof = _roof(q, epsilon)
+    limits = _limits(roof, epsilon)
+    gain, cost = (p * roof).ravel(), (q * roof).ravel()
+    solved = _solution(gain, cost, limits)
+    if solved is None:
+        step = _threshold_function(p, q, epsilon)
+        return RatioBound(box, _log_ratio(p, q, step), step)
+    multipliers = np.maximum(-solved.ineqlin.marginals, 0.0)
+    price = -float(solved.eqlin.marginals[0])
+    upper = _certify(gain, cost, limits, multipliers, price)
+    shape = np.maximum(solved.x, 0.0).reshape(p.shape) * roof
+    best = lipschitz_envelope(shape, epsilon)
+    return RatioBound(min(box, upper), _log_ratio(p, q, best), best)
+
+
+def _solution(gain: Floats, cost: Floats, limits: Any) -> Any:
+    """Return what a solver finds; older ones give up at tolerances newer ones reach."""
+    from scipy.optimize import linprog
+
+    for method, tolerance in _ATTEMPTS:
+        solved = linprog(
+            -gain,
+            A_ub=limits,
+            b_ub=np.zeros(limits.shape[0]),
+            A_eq=cost[None, :],
+            b_eq=np.ones(1),
+            bounds=(0, None),
+            method=method,
+            options={
+                "primal_feasibility_tolerance": tolerance,
+                "dual_feasibility_tolerance": tolerance,
+            },
+        )
+        if solved.status == 0 and solved.x is not None:
+            return solved
+    return None
+
+
+def _limits(roof: Floats, epsilon: float) -> Any:
+    """Return the sparse A of the constraints A k <= 0, one row per ordered pair."""
+    from scipy.sparse import coo_array
+
+    high, low = _neighbours(roof.shape)
+    slopes = roof.ravel()[high] * math.exp(-epsilon) / roof.ravel()[low]
+    entries = np.concatenate([slopes, -np.ones(high.size)])
+    rows = np.arange(high.size)
+    places = np.concatenate([rows, rows]), np.concatenate([high, low])
+    return coo_array((entries, places), shape=(high.size, roof.size)).tocsr()
+
+
+def _certify(
+    gain: Floats, cost: Floats, limits: Any, multipliers: Floats, price: float
+) -> float:
+    """Return the log of the dual value, infeasibility and rounding priced in."""
+    residual = gain - limits.T @ multipliers - price * cost
+    sizes = gain + abs(limits).T @ multipliers + abs(price) * cost
+    bound = price + np.maximum(residual, 0.0).sum() + 2.0**-48 * sizes.sum()
+    return nudge_up(math.log(bound), 8)
+
+
+def _roof(q: Floats, epsilon: float) -> Floats:
+    """Return U: the greatest value each cell can have when the mean under q is one."""
+    decay, total = math.exp(-epsilon), q
+    for axis in range(q.ndim):
+        total = decay * total.sum(axis=axis, keepdims=True) + (1 - decay) * total
+    return np.asarray(1 / total, dtype=np.float64)
+
+
+def _neighbours(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
+    """Return the flat indices of all ordered pairs that differ in one record."""
+    cells = np.arange(math.prod(shape)).reshape(shape)
+    first, second = [], []
+    for axis, s in enumerate(shape):
+        lines = np.moveaxis(cells, axis, -1).reshape(-1, s)
+        for shift in range(1, s):
+            first.append(lines.ravel())
+            second.append(np.roll(lines, shift, axis=-1).ravel())
+    return np.concatenate(first), np.concatenate(second)
+
+
+def _log_means(ranked: Floats, exponent: float) -> Floats:
+    """Return the log means of functions that are exp(exponent) on the first cells."""
+    above = ranked.cumsum(axis=-1)
+    if exponent <= _SMALL_EXPONENT:  # keeps relative accuracy for small exponents
+        return np.asarray(np.log1p(math.expm1(exponent) * above))
+    below = ranked[..., ::-1].cumsum(axis=-1)[..., ::-1] - ranked
+    with np.errstate(divide="ignore"):
+        logs = np.log(above) + exponent, np.log(np.maximum(below, 0.0))
+    return np.asarray(np.logaddexp(*logs))
+
+
+def _likelihood(p: Floats, q: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = p / q
+    return np.where(np.isnan(ratio), -np.inf, ratio)
+
+
+def _threshold_function(p: Floats, q: Floats, epsilon: float) -> Floats:
+    """Return the best function of the values 1 and exp(-epsilon) by rank of p/q."""
+    ratio = _likelihood(p, q)
+    best = np.ones(p.shape)
+    low = max(math.exp(-epsilon), _SMALLEST)
+    for cut in np.unique(ratio):
+        step = np.where(ratio >= cut, 1.0, low)
+        if _log_ratio(p, q, step) > _log_ratio(p, q, best):
+            best = step
+    return best
+
+
+def _log_ratio(p: Floats, q: Floats, function: Floats) -> float:
+    return math.log(float((p * function).sum()) / float((q * function).sum()))

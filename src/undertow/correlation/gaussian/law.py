@@ -1,30 +1,32 @@
-"""What every Gaussian model says of itself, and the methods that read it."""
+"""What every Gaussian model says of itself, and the worst attacker on its blocks."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.correlation.gaussian.covariance import inversion_error, standardised
-from undertow.correlation.gaussian.shift import ShiftFactor
-from undertow.correlation.method import Method, stated_methods
-from undertow.correlation.model import Assumptions, Conditional, Model
-from undertow.errors import ModelError
-
-__all__ = [
-    "Block",
-    "GaussianConditional",
-    "GaussianModel",
-    "Limits",
-    "block_limits",
-    "different_rows",
-    "known_values",
-]
+from undertow.correlation.gaussian.shift import (
+    MAX_BLOCK,
+    Saturation,
+    ShiftFactor,
+    inversion_error,
+    standardised,
+    worst_factor,
+)
+from undertow.correlation.model import (
+    Assumptions,
+    Conditional,
+    Method,
+    Model,
+    stated_methods,
+)
+from undertow.correlation.result import Adversary
+from undertow.errors import ModelError, NotApplicable
 
 Array = NDArray[np.float64]
 
@@ -256,3 +258,74 @@ def different_rows(rows: Array) -> list[int]:
         return [0]
     _, firsts = np.unique(rows, axis=0, return_index=True)
     return [int(first) for first in np.sort(firsts)]
+
+
+# The worst attacker over all blocks of a model, remembered for the next question.
+
+
+def worst_of_blocks(
+    blocks: Iterable[tuple[Block, Array]],
+    factor_of: Callable[[Block, Array], ShiftFactor],
+) -> ShiftFactor:
+    """Return the largest factor of the blocks, its attacker numbered in the model."""
+    best: ShiftFactor | None = None
+    for block, weights in blocks:
+        found = factor_of(block, weights)
+        if best is None or found.value > best.value:
+            best = _numbered(found, block)
+    assert best is not None, "a model has at least one block"
+    return best
+
+
+def searched_factor(
+    model: GaussianModel,
+    *,
+    weights: Array | None = None,
+    signed: bool = False,
+    saturation: Saturation | None = None,
+) -> ShiftFactor:
+    """Return the worst factor over all attackers on every block of a model.
+
+    Parameters
+    ----------
+    model : GaussianModel
+        With blocks of at most `MAX_BLOCK` records.
+    weights, signed, saturation
+        As in :func:`~undertow.correlation.gaussian.shift.worst_factor`; the factor is
+        relative to the largest weight of all.
+
+    Raises
+    ------
+    NotApplicable
+        If a block is too large or nearly singular.
+    """
+    if model.largest_group > MAX_BLOCK:
+        raise NotApplicable(
+            f"the search over attackers needs blocks of at most {MAX_BLOCK} records, "
+            f"got {model.largest_group}; use method='structured', 'sharp' or 'general'."
+        )
+    key = (None if weights is None else weights.tobytes(), signed, saturation)
+    known = model.recall(key)
+    if known is not None:
+        return known
+    largest = 1.0 if weights is None else float(np.abs(weights).max())
+
+    def factor_of(block: Block, own: Array) -> ShiftFactor:
+        share = float(np.abs(own).max()) / largest
+        if share == 0:  # the query does not read this block
+            return ShiftFactor(0.0, Adversary(0))
+        found = worst_factor(
+            block.covariance, weights=own, signed=signed, saturation=saturation
+        )
+        if share == 1:
+            return found
+        return replace(found, value=found.value * share * (1 + 2.0**-50))
+
+    return model.remember(key, worst_of_blocks(model.blocks(weights), factor_of))
+
+
+def _numbered(found: ShiftFactor, block: Block) -> ShiftFactor:
+    local, records = found.adversary, block.records
+    assert local is not None, "a search names its attacker"
+    known = [records[j] for j in local.known]
+    return replace(found, adversary=Adversary(records[local.target], known))

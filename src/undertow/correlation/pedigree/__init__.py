@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from undertow.correlation.general import GeneralMethod
-from undertow.correlation.method import state_methods
-from undertow.correlation.pedigree.attacker import pedigree_adversary_leakage
-from undertow.correlation.pedigree.elimination import QueryLaw, query_law
+from undertow.correlation.group import GeneralMethod
+from undertow.correlation.model import state_methods
 from undertow.correlation.pedigree.genomic import (
     GenomicAccuracy,
     family_conjecture,
@@ -13,14 +11,20 @@ from undertow.correlation.pedigree.genomic import (
     genomic_bounds,
     genomic_witness,
 )
-from undertow.correlation.pedigree.leakage import PedigreeMethod, pedigree_leakage
-from undertow.correlation.pedigree.mendel import (
+from undertow.correlation.pedigree.leakage import (
+    PedigreeMethod,
+    pedigree_adversary_leakage,
+    pedigree_leakage,
+)
+from undertow.correlation.pedigree.model import (
     MENDEL,
     Genotype,
+    Pedigree,
+    QueryLaw,
     child_law,
     hardy_weinberg_law,
+    query_law,
 )
-from undertow.correlation.pedigree.pedigree import Pedigree
 
 state_methods(Pedigree, PedigreeMethod(), GeneralMethod())
 

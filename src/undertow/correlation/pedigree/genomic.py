@@ -8,24 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from undertow._validate import check_count, check_positive, check_probability
-from undertow.correlation.adversary import Adversary
 from undertow.correlation.floor import accuracy_floor
-from undertow.correlation.general import general_budget, general_leakage
-from undertow.correlation.method import check_level
-from undertow.correlation.pedigree.mendel import Genotype
-from undertow.correlation.result import Leakage
+from undertow.correlation.group import general_budget, general_leakage
+from undertow.correlation.model import check_level
+from undertow.correlation.pedigree.model import Genotype
+from undertow.correlation.result import Adversary, Leakage
 from undertow.errors import NotApplicable
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
-from undertow.privacy.exact import exact, round_down
+from undertow.numeric.exact import exact, round_down
 from undertow.privacy.result import Bound
-
-__all__ = [
-    "GenomicAccuracy",
-    "family_conjecture",
-    "genomic_accuracy",
-    "genomic_bounds",
-    "genomic_witness",
-]
 
 Database = tuple[Genotype, ...]
 

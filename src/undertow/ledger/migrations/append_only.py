@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from alembic import op
 
-__all__ = ["forbid_changes", "forbid_replacing", "trigger_texts"]
-
 _SQLITE = """
 CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END

@@ -5,15 +5,15 @@ and histogram encodings (SHE, THE): output law, loss, total variation, closed fo
 the reconstruction advantage, samplers for millions of clients, frequency estimation.
 """
 
-from undertow.mechanisms.local.base import LocalProtocol
-from undertow.mechanisms.local.estimation import (
+from undertow.mechanisms.local.base import (
     FrequencyEstimate,
+    LocalProtocol,
     estimate_frequencies,
     frequency_from_counts,
     frequency_variance,
 )
-from undertow.mechanisms.local.grr import GeneralizedResponse
-from undertow.mechanisms.local.grr_formula import (
+from undertow.mechanisms.local.grr import (
+    GeneralizedResponse,
     calibrate_grr,
     grr_advantage,
     grr_level,
@@ -25,15 +25,14 @@ from undertow.mechanisms.local.hashing import (
     LocalHashing,
     OptimizedHashing,
     hash_bucket,
-)
-from undertow.mechanisms.local.hashing_formula import (
     hash_buckets,
     hashing_advantage,
     hashing_success,
     hashing_variation,
 )
-from undertow.mechanisms.local.histogram import SummationHistogram, ThresholdHistogram
-from undertow.mechanisms.local.histogram_formula import (
+from undertow.mechanisms.local.histogram import (
+    SummationHistogram,
+    ThresholdHistogram,
     she_advantage,
     she_success,
     she_variation,
@@ -41,15 +40,13 @@ from undertow.mechanisms.local.histogram_formula import (
     the_threshold,
     the_variation,
 )
-from undertow.mechanisms.local.subset import SubsetSelection
-from undertow.mechanisms.local.subset_calibration import (
+from undertow.mechanisms.local.subset import (
     SubsetCalibration,
+    SubsetSelection,
     calibrate_subset,
-    subset_level,
-)
-from undertow.mechanisms.local.subset_formula import (
     subset_advantage,
     subset_breakpoints,
+    subset_level,
     subset_size,
     subset_success,
     subset_variation,
@@ -58,8 +55,6 @@ from undertow.mechanisms.local.unary import (
     OptimizedUnary,
     SymmetricUnary,
     UnaryEncoding,
-)
-from undertow.mechanisms.local.unary_formula import (
     oue_advantage,
     oue_variation,
     sue_advantage,

@@ -3,8 +3,7 @@
 from undertow.mechanisms.noise.bits import BitSource
 from undertow.mechanisms.noise.draw import Draw, NoiseSource
 from undertow.mechanisms.noise.lattice import LatticeGaussian, LatticeLaplace
-from undertow.mechanisms.noise.opendp_backend import OpenDPSource
-from undertow.mechanisms.noise.secure import SecureSource, secure_source
+from undertow.mechanisms.noise.secure import OpenDPSource, SecureSource, secure_source
 from undertow.mechanisms.noise.simulated import SimulatedSource
 
 __all__ = [

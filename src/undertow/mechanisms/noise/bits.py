@@ -17,8 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BitSource", "SystemBits", "bits_of", "uniform_below", "uniform_bits"]
-
 # int64 holds any integer of this many bits and its double.
 _MACHINE_BITS = 62
 # From so many bytes on they come from the generator keyed by the operating system.

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.errors import AssumptionError
-from undertow.privacy.exact import Number, exact
-
-__all__ = ["Draw", "NoiseSource", "read_positive", "read_probability", "read_size"]
+from undertow.numeric.exact import Number, exact
 
 
 @dataclass(frozen=True, slots=True, eq=False)

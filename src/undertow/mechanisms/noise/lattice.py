@@ -17,16 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive, read_size
 from undertow.mechanisms.noise.secure import read_source
-from undertow.privacy.exact import Number, sqrt_up
+from undertow.numeric.exact import Number, sqrt_up
 from undertow.privacy.loss import ZCDP, Pure
-
-__all__ = [
-    "LatticeGaussian",
-    "LatticeLaplace",
-    "add_noise",
-    "lattice_floats",
-    "lattice_round",
-]
 
 _RESOLUTION = 24
 _MACHINE = 2**62

@@ -1,4 +1,7 @@
-"""The secure source: words the operating system seeds, exact laws, no seed of ours."""
+"""The secure source: words the operating system seeds, exact laws, no seed of ours.
+
+The same noise through OpenDP's samplers is for those who trust those.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.errors import UndertowError
+from undertow.mechanisms.noise._inversion import (
+    ExpCoin,
+    Law,
+    RationalCoin,
+    compile_table,
+    gaussian_stairs,
+    laplace_stairs,
+    resolve,
+    sample_outcomes,
+    sample_stairs,
+)
 from undertow.mechanisms.noise.bits import BitSource, SystemBits, uniform_below
 from undertow.mechanisms.noise.draw import (
     Draw,
@@ -17,16 +32,7 @@ from undertow.mechanisms.noise.draw import (
     read_probability,
     read_size,
 )
-from undertow.mechanisms.noise.inversion import compile_table, resolve, sample_outcomes
-from undertow.mechanisms.noise.law import ExpCoin, Law, RationalCoin
-from undertow.mechanisms.noise.staircase import (
-    gaussian_stairs,
-    laplace_stairs,
-    sample_stairs,
-)
-from undertow.privacy.exact import Number, exact
-
-__all__ = ["SecureSource", "read_source", "secure_source"]
+from undertow.numeric.exact import Number, exact, round_up, sqrt_up
 
 # Fewer tosses than this are settled bit by bit: a table would cost more, and would stay
 # in the cache although the coin of a choice depends on private scores.
@@ -159,8 +165,6 @@ def secure_source(
     if backend == "undertow":
         return SecureSource()
     if backend == "opendp":
-        from undertow.mechanisms.noise.opendp_backend import OpenDPSource
-
         return OpenDPSource()
     raise ValueError(f"backend must be undertow or opendp, got {backend}.")
 
@@ -197,3 +201,74 @@ def read_source(source: Any = None, *, draws: str = "uniform") -> Any:
             "studies, and None to release."
         )
     return source
+
+
+# The same noise through OpenDP's samplers, for those who trust those.
+
+# OpenDP saturates at the ends of int64; at this scale that is beyond exp(-2**22).
+_LARGEST_SCALE = 2**40
+
+
+class OpenDPSource:
+    """Integer noise drawn by OpenDP; slower, and of independent make.
+
+    Notes
+    -----
+    OpenDP takes its scale as a float. One that is not a float is rounded up, so the
+    noise is never less than asked for, and its law is the stated one only for scales
+    that are floats. Values saturate at the ends of ``int64``.
+
+    Creating the source switches on OpenDP's ``contrib`` feature in this process.
+
+    Raises
+    ------
+    UndertowError
+        If OpenDP is not installed.
+    """
+
+    __slots__ = ("_dp",)
+    name = "opendp"
+    simulated = False
+
+    def __init__(self) -> None:
+        try:
+            import opendp.prelude as dp
+        except ImportError:
+            raise UndertowError(
+                "backend must be installed, got opendp, which is not; run "
+                "pip install 'undertow[opendp]' or use the default backend."
+            ) from None
+        dp.enable_features("contrib")
+        self._dp: Any = dp
+
+    def laplace(self, scale: Number, size: int) -> Draw:
+        r"""Draw integers k with probability proportional to :math:`e^{-|k|/scale}`."""
+        width = _limited(round_up(read_positive(scale, "scale")), "scale")
+        dp = self._dp
+        return self._draw(dp.m.make_laplace, dp.l1_distance(T="i64"), width, size)
+
+    def gaussian(self, variance: Number, size: int) -> Draw:
+        r"""Draw integers k with probability proportional to :math:`e^{-k^2/(2v)}`."""
+        root = sqrt_up(read_positive(variance, "variance"))
+        width = _limited(root, "the root of variance")
+        dp = self._dp
+        return self._draw(dp.m.make_gaussian, dp.l2_distance(T="i64"), width, size)
+
+    def _draw(self, maker: Any, metric: Any, scale: float, size: int) -> Draw:
+        count = read_size(size)
+        domain = self._dp.vector_domain(self._dp.atom_domain(T="i64"))
+        measurement = maker(domain, metric, scale=scale)
+        values = measurement([0] * count) if count else []
+        return Draw(np.array(values, dtype=np.int64), self.simulated, self.name)
+
+    def __repr__(self) -> str:
+        return "OpenDPSource()"
+
+
+def _limited(scale: float, name: str) -> float:
+    if scale > _LARGEST_SCALE:
+        raise ValueError(
+            f"{name} must be at most 2**40 with backend opendp, got {scale}; "
+            "use the default backend."
+        )
+    return scale

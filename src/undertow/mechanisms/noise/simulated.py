@@ -15,9 +15,7 @@ from undertow.mechanisms.noise.draw import (
     read_probability,
     read_size,
 )
-from undertow.privacy.exact import Number, exact
-
-__all__ = ["SimulatedSource"]
+from undertow.numeric.exact import Number, exact
 
 # Beyond this a double no longer holds the integers around a draw.
 _LARGEST_SCALE = 2.0**45

@@ -1,39 +1,39 @@
 """Attacks as people mount them, and their exact figures where there are some."""
 
 from undertow.risk.attacks.attribute import (
+    Classifier,
+    ImputationGuess,
     ModelGuess,
     ReleasedModel,
     choose_confident,
     choose_consistent,
     choose_weighted,
+    expand_classes,
 )
-from undertow.risk.attacks.base import attack_figures
-from undertow.risk.attacks.correlation import CorrelationGuess, StepSampler
-from undertow.risk.attacks.correlation_risk import exact_correlation_figures
-from undertow.risk.attacks.estimation import (
+from undertow.risk.attacks.crowd import (
     CrowdSampler,
     EstimationGuess,
     exact_estimation_figures,
 )
-from undertow.risk.attacks.finite import (
+from undertow.risk.attacks.guess import (
     OptimalGuess,
     PosteriorGuess,
     PriorGuess,
     ReportGuess,
     SupportGuess,
+    attack_figures,
 )
-from undertow.risk.attacks.graph import (
+from undertow.risk.attacks.movement import (
+    CorrelationGuess,
     GraphSampler,
+    StepSampler,
+    exact_correlation_figures,
     exact_report_figures,
+    fit_transitions,
     graph_stream,
     graph_success,
+    transition_threat,
 )
-from undertow.risk.attacks.imputation import (
-    Classifier,
-    ImputationGuess,
-    expand_classes,
-)
-from undertow.risk.attacks.transition import fit_transitions, transition_threat
 
 __all__ = [
     "Classifier",

@@ -1,4 +1,12 @@
-r"""The numbers of a threat that bounds are made of, each rounded to the safe side."""
+r"""The numbers of a threat that bounds are made of, and the sharpest bound from them.
+
+:class:`Baselines` holds them, each rounded to the safe side.
+
+The sharpest bound that pure DP alone can give is a linear program with a certificate.
+The laws :math:`p(\theta \mid \cdot)` of an :math:`\varepsilon`-DP mechanism have ratios
+within :math:`e^\varepsilon`, and the advantage is sublinear in each of them, so that
+the worst mechanism uses only the patterns :math:`v \in \{e^{-\varepsilon}, 1\}^m`.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from undertow._arrays import disagreement
-from undertow._numeric import inflate, nudge_down
-from undertow._validate import check_choice, check_probability
-from undertow.privacy import Bound
-from undertow.risk.bounds.program import program_bound
-
-__all__ = ["ADJACENCIES", "PROGRAM_SIZE", "Adjacency", "Baselines", "ThreatLike"]
+from undertow._validate import check_choice, check_non_negative, check_probability
+from undertow.errors import NotApplicable
+from undertow.numeric.array import disagreement
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.privacy import Bound, Witness
+from undertow.risk.bounds._parts import BARE, PriorLike, law
 
 Floats = NDArray[np.float64]
 Adjacency = Literal["replace", "add-remove"]
@@ -160,3 +167,170 @@ def _program(threat: ThreatLike, pmf: Floats) -> Callable[[float], Bound]:
         )
 
     return solve
+
+
+# The sharpest bound pure DP alone can give, by linear programming with a certificate.
+#
+# The laws :math:`p(\theta \mid \cdot)` of an :math:`\varepsilon`-DP mechanism have
+# ratios within :math:`e^\varepsilon`, and the advantage is sublinear in each of them,
+# so that the worst mechanism uses only the patterns :math:`v \in \{e^{-\varepsilon},
+# 1\}^m`:
+#
+# .. math:: \max \sum_v \mu_v U(v) \quad \text{s.t.} \quad \sum_v \mu_v v = 1,\ \mu \ge
+#   0.
+#
+# The value returned is a *dual* one and holds whatever the solver did.
+
+LARGEST_PROGRAM = 16
+"""Records up to which the program is solved; it has 2^m - 1 columns."""
+
+
+# A mechanism that comes as close to the dual value counts as attaining it.
+_ATTAINED = 1e-7
+
+
+def program_bound(
+    epsilon: float,
+    prior: PriorLike,
+    *,
+    hits: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    abstain: bool = False,
+) -> Bound:
+    r"""Bound the advantage against every pure-DP mechanism, as sharply as possible.
+
+    Parameters
+    ----------
+    epsilon : float
+        Pure-DP parameter for replacing a record, in :math:`[0, \infty]`.
+    prior : Prior or array_like of shape (m,)
+        Probabilities of the records; m at most 16.
+    hits : array_like of bool of shape (guesses, m), optional
+        Whether a guess (row) succeeds on a truth (column); the exact record by default.
+    labels : array_like of shape (m,), optional
+        What the attacker knows of each record; nothing by default.
+    abstain : bool, optional
+        Whether the attacker may decline to answer.
+
+    Returns
+    -------
+    Bound
+        On the advantage, rounded up, with the channel that attains it to within the
+        accuracy of the solver as witness.
+
+    Raises
+    ------
+    NotApplicable
+        For more than 16 records.
+
+    Notes
+    -----
+    Proved on the page "Bounds on the advantage". With the dual solution y and
+    :math:`t = \max_v (U(v) - v \cdot y)_+ / \sum_x v_x` the value is
+    :math:`\sum_x y_x + mt`, an upper bound by weak duality for every y. Not checkable:
+    independent records.
+
+    Examples
+    --------
+    >>> round(program_bound(1.0, [0.4, 0.3, 0.2, 0.1]).value, 6)
+    0.214863
+    """
+    epsilon, pi = check_non_negative(epsilon, "epsilon"), law(prior)
+    m = len(pi)
+    if m > LARGEST_PROGRAM:
+        raise NotApplicable(
+            f"prior must have at most {LARGEST_PROGRAM} records for the linear "
+            f"program, got {m}; use exact_guess_bound or variation_bound."
+        )
+    table, known = _threat(m, hits, labels)
+    columns = _patterns(m, epsilon)
+    gains = _gains(columns, pi, hits=table, labels=known, abstain=abstain)
+    weights, dual = _solve(columns, gains)
+    value = min(1.0, _certified(columns, gains, dual))
+    used = weights > 1e-12
+    channel = (columns[used] * weights[used, None]).T
+    attained = float(gains @ weights)
+    details = {"channel": channel, "value": attained}
+    proper = np.abs(channel.sum(axis=1) - 1.0).max() <= _ATTAINED
+    return Bound(
+        value,
+        "linear program over pure-DP mechanisms",
+        BARE,
+        ("dual certificate",),
+        "advantage",
+        Witness("channel", f"a mechanism with {int(used.sum())} outputs", details),
+        tight=True if proper and attained >= value - _ATTAINED else None,
+    )
+
+
+def _threat(
+    size: int, hits: ArrayLike | None, labels: ArrayLike | None
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    table = np.eye(size, dtype=bool) if hits is None else _truth_values(hits)
+    if table.ndim != 2 or table.shape[1] != size or len(table) == 0:
+        raise ValueError(
+            f"hits must have one column for each of the {size} records and a row for "
+            f"each guess, got shape {table.shape}."
+        )
+    known = np.zeros(size, dtype=int) if labels is None else np.asarray(labels)
+    if known.shape != (size,):
+        raise ValueError(
+            f"labels must be one for each of the {size} records, got shape "
+            f"{known.shape}."
+        )
+    return table, np.unique(known, return_inverse=True)[1].astype(np.intp)
+
+
+def _truth_values(hits: ArrayLike) -> NDArray[np.bool_]:
+    table = np.asarray(hits)
+    if table.dtype.kind not in "biuf" or not np.isin(table, (0, 1)).all():
+        raise ValueError("hits must be truth values, got other entries.")
+    return table.astype(np.bool_)
+
+
+def _patterns(size: int, epsilon: float) -> Floats:
+    """Return the patterns; all low is the ray of all high, and is left out."""
+    low = max(0.0, nudge_down(math.exp(-epsilon), 4))
+    bits = (np.arange(1, 2**size)[:, None] >> np.arange(size)) & 1
+    return np.where(bits == 1, 1.0, low)
+
+
+def _gains(
+    columns: Floats,
+    pi: Floats,
+    *,
+    hits: NDArray[np.bool_],
+    labels: NDArray[np.intp],
+    abstain: bool,
+) -> Floats:
+    """Return U(v): for each value known, the best sum of pi (v - pi v) on a set."""
+    weighted = pi * (columns - (columns @ pi)[:, None])
+    total = np.zeros(len(columns))
+    for value in range(int(labels.max()) + 1):
+        fibre = labels == value
+        sets = np.unique(hits[:, fibre], axis=0).astype(np.float64)
+        best = (weighted[:, fibre] @ sets.T).max(axis=1)
+        total += np.maximum(0.0, best) if abstain else best
+    return total
+
+
+def _solve(columns: Floats, gains: Floats) -> tuple[Floats, Floats]:
+    from scipy.optimize import linprog
+
+    done = linprog(
+        -gains, A_eq=columns.T, b_eq=np.ones(columns.shape[1]), method="highs"
+    )
+    if done.x is None or done.eqlin.marginals is None:
+        # Without a solution the certificate of y = 0 still holds.
+        return np.zeros(len(columns)), np.zeros(columns.shape[1])
+    return np.asarray(done.x), -np.asarray(done.eqlin.marginals)
+
+
+def _certified(columns: Floats, gains: Floats, dual: Floats) -> float:
+    """Return the dual value, raised to cover every column and all rounding."""
+    m = columns.shape[1]
+    short = (gains - columns @ dual) / columns.sum(axis=1)
+    size = 1.0 + float(np.abs(dual).max())
+    slack = 2.0**-48 * (m + 4) * size
+    shift = max(0.0, float(short.max())) + slack
+    return nudge_up(math.fsum(dual.tolist()) + m * shift, 4)

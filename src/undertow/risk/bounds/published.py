@@ -1,9 +1,15 @@
-r"""Earlier published bounds in corrected form: superseded ones, and the uniform curve.
+"""Earlier published statements: superseded bounds, corrected, and conjectures.
 
 Sauer's Theorems 4 and 5 are kept for comparison: as printed they lack a delta and are
 false, as corrected they hold and are never smaller than Theorem 5.2 and Proposition
 5.13 of the thesis. Corollary 2 is the uniform bound from a mechanism's own trade-off
 function, on the interval of Lemma 3.
+
+Statements without a proof are for plots and comparison, never a guarantee. A
+`Conjecture` is not a `Bound`: no function that takes or returns guarantees accepts it,
+and it carries what is known of its truth. Theorems 7 and 8 are a fractional knapsack
+over pairs of records; that program itself is exact, what is not proved is that it
+bounds the advantage.
 
 References
 ----------
@@ -16,35 +22,35 @@ References
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._numeric import expm1_up, inflate, nudge_down, nudge_up
-from undertow._validate import check_choice, check_count, check_probability
+from undertow._validate import (
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_probability,
+)
 from undertow.errors import AssumptionError
-from undertow.privacy import ApproxTradeOff, Bound, Loss, TradeOff
+from undertow.numeric.rounding import expm1_up, inflate, nudge_down, nudge_up
+from undertow.privacy import ApproxTradeOff, Bound, Loss, TradeOff, to_plain
 from undertow.privacy.variation import loss_tradeoff, total_variation
-from undertow.risk.bounds._curve import gain
 from undertow.risk.bounds._parts import (
     BLIND,
     MARGIN,
+    PriorLike,
     advantage,
     capped,
     disagreement,
+    gain,
+    law,
     parameters,
     uniform_disagreement,
 )
-from undertow.risk.bounds.approximate import uniform_guess_bound
-
-__all__ = [
-    "mechanism_curve",
-    "superseded_bound",
-    "symmetrised_channel",
-    "uniform_interval",
-    "uniform_interval_bound",
-]
+from undertow.risk.bounds.variation import region_capacity, uniform_guess_bound
 
 Statement = Literal["theorem-4", "theorem-5"]
 
@@ -311,3 +317,284 @@ def mechanism_curve(guarantee: Loss | TradeOff) -> TradeOff:
             "exact_guess_bound, which are smaller."
         )
     return f
+
+
+# Published statements without a proof: for plots and comparison, never a guarantee.
+#
+# A `Conjecture` is not a `Bound`: no function that takes or returns guarantees accepts
+# it, and it carries what is known of its truth.
+#
+# References
+# ----------
+# .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*, master's
+#    thesis, KIT, 2025.
+
+_BLACK_BOX = (
+    "numerically validated, not proved: no violation by the worst mechanism, a linear "
+    "program, on 21,000 random and adversarial instances"
+)
+_CURVE = (
+    "numerically validated, not proved: no violation by the best attack on 38,000 "
+    "random channels"
+)
+_FALSE = (
+    "false: with the denominator as printed the worst mechanism exceeds it on about "
+    "half of 400 random instances"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Conjecture:
+    """A published number that nobody has proved; not a guarantee.
+
+    Parameters
+    ----------
+    value : float
+        What the statement claims.
+    statement : str
+        Where it is stated, and in which form.
+    evidence : str
+        What is known of its truth.
+    refuted : bool
+        Whether a counterexample is known.
+    """
+
+    value: float
+    statement: str
+    evidence: str
+    refuted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, ready for JSON."""
+        names = ("value", "statement", "evidence", "refuted")
+        return {name: to_plain(getattr(self, name)) for name in names}
+
+
+def black_box_conjecture(
+    loss: Loss, prior: PriorLike, *, printed: bool = False
+) -> Conjecture:
+    r"""Evaluate Sauer's Theorem 7 for naming the exact record, a conjecture.
+
+    .. math:: A = \frac{e^\varepsilon - 1 + 2\delta}{e^\varepsilon + 1}, \qquad
+       \Gamma = m(m-1)\,\frac{e^\varepsilon - 1 + m\delta}{e^\varepsilon + m - 1}
+
+    in the knapsack over pairs, :func:`~undertow.risk.bounds.published.pair_knapsack`.
+
+    Parameters
+    ----------
+    loss : Pure or Approx
+        The guarantee for replacing a record.
+    prior : Prior or array_like of shape (m,)
+        Probabilities of the records, in any order.
+    printed : bool, optional
+        True for the capacity with the denominator :math:`e^\varepsilon + 2` of the
+        print, which is refuted.
+
+    Returns
+    -------
+    Conjecture
+        Not a guarantee; at most :math:`1 - \kappa`.
+
+    Raises
+    ------
+    AssumptionError
+        For a loss that is neither pure nor approximate.
+
+    Notes
+    -----
+    Theorem 7 of [1]_ with the denominator corrected. Its argument drops pairs on which
+    the attack gains less than nothing, which occur for optimal attacks. Use
+    :func:`~undertow.risk.bounds.exact_guess_bound` (thesis, Theorem 5.15), which is
+    proved and usually smaller.
+
+    References
+    ----------
+    .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*,
+       master's thesis, KIT, 2025.
+
+    Examples
+    --------
+    >>> from undertow.privacy import Pure
+    >>> claim = black_box_conjecture(Pure(math.log(4)), [0.5, 0.3, 0.2])
+    >>> round(claim.value, 9), claim.refuted
+    (0.336, False)
+    """
+    epsilon, delta = parameters(loss)
+    masses = law(prior)
+    m, decay = len(masses), math.exp(-epsilon)
+    last = 2.0 if printed else 1.0
+    top = -math.expm1(-epsilon) + 2.0 * delta * decay
+    capacity = min(1.0, top / (1.0 + last * decay))
+    total = m * region_capacity(loss, m)
+    value = _within(pair_knapsack(masses, capacity=capacity, total=total), masses)
+    if printed:
+        return Conjecture(value, "Sauer, Theorem 7 as printed", _FALSE, refuted=True)
+    return Conjecture(value, "Sauer, Theorem 7, corrected", _BLACK_BOX)
+
+
+def curve_conjecture(
+    guarantee: Loss | TradeOff, prior: PriorLike, *, loss: Loss | None = None
+) -> Conjecture:
+    r"""Evaluate Sauer's Theorem 8 for naming the exact record, a conjecture.
+
+    .. math:: A = \mathrm{TV}, \qquad \Gamma = m(m-1) \max_{\alpha \in [a, b]}
+       1 - f(\alpha) - \alpha
+
+    in the knapsack over pairs, with the interval of
+    :func:`~undertow.risk.bounds.published.uniform_interval`.
+
+    Parameters
+    ----------
+    guarantee : GDP or TradeOff
+        The trade-off function of the mechanism itself, in both orders.
+    prior : Prior or array_like of shape (m,)
+        Probabilities of the records, in any order.
+    loss : Pure or Approx, optional
+        A guarantee the mechanism has besides, which narrows the interval.
+
+    Returns
+    -------
+    Conjecture
+        Not a guarantee; at most :math:`1 - \kappa`.
+
+    Raises
+    ------
+    AssumptionError
+        For the generic function of :math:`(\varepsilon, \delta)`-DP, where
+        :func:`black_box_conjecture` is smaller.
+
+    Notes
+    -----
+    Theorem 8 of [1]_, whose upper end prints a minus sign where Lemma 3 has a plus.
+    Proved instead: :func:`~undertow.risk.bounds.exact_guess_bound` and
+    :func:`~undertow.risk.bounds.tradeoff_bound`.
+
+    References
+    ----------
+    .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*,
+       master's thesis, KIT, 2025.
+
+    Examples
+    --------
+    >>> from undertow.privacy import GDP
+    >>> claim = curve_conjecture(GDP(1), [0.5, 0.3, 0.2])
+    >>> round(claim.value, 6)
+    0.237413
+    """
+    f = mechanism_curve(guarantee)
+    masses = law(prior)
+    m = len(masses)
+    low, high = uniform_interval(m, loss=loss)
+    total = m * (m - 1) * gain(f, low=low, high=high)
+    value = pair_knapsack(masses, capacity=f.total_variation(), total=total)
+    statement = "Sauer, Theorem 8, corrected"
+    return Conjecture(_within(value, masses), statement, _CURVE)
+
+
+def _within(value: float, masses: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    """Cut a value at the chance that two draws differ."""
+    return min(value, math.fsum((masses * (1.0 - masses)).tolist()))
+
+
+# The fractional knapsack over pairs of records.
+#
+# .. math:: \max\Bigl\{\textstyle\sum_{i \ne j} g_{ij}\,\pi_i \pi_j :
+#    0 \le g_{ij} \le A, \; \sum_{i \ne j} g_{ij} \le \Gamma\Bigr\}
+#
+# Sauer's Theorems 7 and 8 are this program with two choices of :math:`A` and
+# :math:`\Gamma`; the program itself is exact, what is not proved is that it bounds the
+# advantage.
+#
+# References
+# ----------
+# .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*, master's
+#    thesis, KIT, 2025.
+
+_STEPS = 200
+_UNIT = 2.0**-53
+
+
+def pair_knapsack(prior: PriorLike, *, capacity: float, total: float) -> float:
+    r"""Return the value of the pair knapsack, rounded up.
+
+    Parameters
+    ----------
+    prior : Prior or array_like of shape (m,)
+        Probabilities of the records, in any order.
+    capacity : float
+        Largest weight A of one ordered pair; non-negative and finite.
+    total : float
+        Weight :math:`\Gamma` to be shared by all pairs; non-negative and finite.
+
+    Returns
+    -------
+    float
+        At least the optimum, above it by a relative 1e-12 at most.
+
+    Raises
+    ------
+    ValueError
+        If `capacity` or `total` is negative or infinite.
+
+    Notes
+    -----
+    By duality the value is :math:`\min_{t \ge 0} t\,\Gamma + A \sum_{i \ne j}
+    (\pi_i\pi_j - t)_+`, and every t gives an upper bound. The number and the sum of
+    the products above t come from the sorted prior and its partial sums, so that one
+    t costs :math:`O(m \log m)` and no pair is listed; t is found by bisection.
+
+    Examples
+    --------
+    >>> round(pair_knapsack([0.5, 0.3, 0.2], capacity=0.6, total=3.0), 9)
+    0.336
+    """
+    A = _finite(capacity, "capacity")
+    room = _finite(total, "total")
+    pi = np.sort(law(prior))
+    # Sums of the largest entries, which lose no digits.
+    sums = np.append(np.cumsum(pi[::-1])[::-1], 0.0)
+    low, high = 0.0, float(pi[-1]) * float(pi[-1])
+    best = min(_dual(pi, sums, low, A, room), _dual(pi, sums, high, A, room))
+    for _ in range(_STEPS):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        best = min(best, _dual(pi, sums, middle, A, room))
+        count, _ = _above(pi, sums, middle)
+        low, high = (middle, high) if A * count > room else (low, middle)
+    return inflate(best, MARGIN)
+
+
+def _dual(
+    pi: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    price: float,
+    capacity: float,
+    total: float,
+) -> float:
+    """Return the dual value at a price, an upper bound of the knapsack."""
+    count, value = _above(pi, sums, price)
+    excess = max(0.0, value - price * count)
+    # The difference loses digits of the sum; what it may lose is added back.
+    return price * total + capacity * (excess + 2 * len(sums) * _UNIT * value)
+
+
+def _above(
+    pi: NDArray[np.float64], sums: NDArray[np.float64], price: float
+) -> tuple[int, float]:
+    """Count and add the products of ordered pairs above a price."""
+    m = len(pi)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        needed = np.where(pi > 0, price / pi, math.inf)
+    first = np.searchsorted(pi, needed, side="right")
+    own = np.arange(m) >= first
+    count = int(np.sum(m - first) - np.count_nonzero(own))
+    rows = pi * sums[first] - np.where(own, pi * pi, 0.0)
+    return count, max(0.0, math.fsum(rows.tolist()))
+
+
+def _finite(value: float, name: str) -> float:
+    number = check_non_negative(value, name)
+    if number == math.inf:
+        raise ValueError(f"{name} must be finite, got inf.")
+    return number

@@ -1,17 +1,18 @@
 """Families of mechanisms that differ in one parameter, and their risk curves."""
 
 from undertow.risk.families.base import CoveredFamily, Curve, Family
-from undertow.risk.families.local import grr, she
-from undertow.risk.families.registry import FAMILIES, family, subset
-from undertow.risk.families.scalar import (
+from undertow.risk.families.central import (
+    FAMILIES,
+    exponential,
+    family,
+    finite,
     gaussian,
     gaussian_sum,
     laplace,
     laplace_sum,
+    subset,
 )
-from undertow.risk.families.steps import olh, ss
-from undertow.risk.families.tables import exponential, finite
-from undertow.risk.families.unary import blh, oue, sue, the
+from undertow.risk.families.local import blh, grr, olh, oue, she, ss, sue, the
 
 __all__ = [
     "FAMILIES",

@@ -7,10 +7,18 @@ both sides (Gaussian).
 
 from __future__ import annotations
 
-from undertow.risk.scalar.attack import scalar_attack_risk
-from undertow.risk.scalar.closed_forms import (
+from undertow.risk.scalar.channel import ScalarChannel, as_scalar
+from undertow.risk.scalar.engine import (
+    advantage_curve,
+    scalar_advantage,
+    scalar_attack_risk,
+    scalar_success_rate,
+)
+from undertow.risk.scalar.uniform import (
+    ContinuousPrior,
     calibrate_gaussian_scale,
     calibrate_laplace_level,
+    continuous_advantage,
     gaussian_advantage,
     gaussian_pair_advantage,
     gaussian_placement_advantage,
@@ -18,13 +26,6 @@ from undertow.risk.scalar.closed_forms import (
     laplace_pair_advantage,
     laplace_placement_advantage,
 )
-from undertow.risk.scalar.continuous import ContinuousPrior, continuous_advantage
-from undertow.risk.scalar.engine import (
-    advantage_curve,
-    scalar_advantage,
-    scalar_success_rate,
-)
-from undertow.risk.scalar.source import ScalarChannel, as_scalar
 
 __all__ = [
     "ContinuousPrior",

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from undertow.spaces.base import Domain, Granularity
+from undertow.spaces.canonical import has_neighbours
 from undertow.spaces.change import Change, ChangeFamily, Column, Row
-from undertow.spaces.connected import has_neighbours
 from undertow.spaces.domain import Graph, Rows, Stream, Table
-from undertow.spaces.granularity import FreeLunch, Group, Trajectory
-from undertow.spaces.influence.finite import finite_family
-from undertow.spaces.influence.graph import graph_family
-from undertow.spaces.influence.rows import rows_family
-from undertow.spaces.influence.runs import listed
-from undertow.spaces.influence.stream import stream_family
-from undertow.spaces.influence.table import table_family
+from undertow.spaces.influence._graph import graph_family
+from undertow.spaces.influence._rows import rows_family
+from undertow.spaces.influence._run import finite_family, listed
+from undertow.spaces.influence._stream import stream_family
+from undertow.spaces.influence._table import table_family
+from undertow.spaces.unit import FreeLunch, Group, Trajectory
 
 __all__ = ["family_for"]
 

@@ -7,8 +7,6 @@ from alembic import op
 
 from undertow.ledger.migrations.append_only import forbid_changes
 
-__all__ = ["upgrade"]
-
 revision = "1"
 down_revision = None
 branch_labels = None

@@ -8,8 +8,6 @@ from alembic import op
 from undertow.ledger.migrations.append_only import forbid_changes
 from undertow.ledger.record import read_entry
 
-__all__ = ["upgrade"]
-
 revision = "2"
 down_revision = "1"
 branch_labels = None

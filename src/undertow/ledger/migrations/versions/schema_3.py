@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from undertow.ledger.migrations.append_only import forbid_replacing
 
-__all__ = ["upgrade"]
-
 revision = "3"
 down_revision = "2"
 branch_labels = None

@@ -1,0 +1,69 @@
+"""Arrays that users hand in, read once, and sums over a law without cancellation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def read_floats(
+    values: Any, name: str, *, error: type[ValueError] = ValueError
+) -> Floats:
+    """Copy numbers into an array of floats, in the order of their rows.
+
+    Text, truth values and rows of different lengths are refused; nan is left to the
+    check of range that follows.
+
+    Examples
+    --------
+    >>> read_floats([1, 2.5], "pmf").tolist()
+    [1.0, 2.5]
+    """
+    try:
+        given = np.asarray(values)
+        kinds = given.dtype.kind
+        if kinds == "O":  # fractions, decimals, large integers
+            mixed = any(isinstance(v, str | bytes | bool) for v in given.ravel())
+            kinds = "U" if mixed else "f"
+        array = np.array(given, dtype=np.float64, order="C") if kinds in "iuf" else None
+    except (TypeError, ValueError, OverflowError):
+        array = None
+    if array is None:
+        raise error(
+            f"{name} must be an array of numbers, got {type(values).__name__} with "
+            "other entries or uneven rows."
+        )
+    return array
+
+
+def complements(pmf: Floats) -> Floats:
+    """Return the mass of all other records for each one of a law.
+
+    For the likeliest record the others are added up: 1 minus its probability has no
+    digits left where that rounds to 1.
+
+    Examples
+    --------
+    >>> complements(np.array([1.0, 1e-20])).tolist()
+    [1e-20, 1.0]
+    """
+    others = np.maximum(0.0, 1.0 - pmf)
+    top = int(pmf.argmax())
+    others[top] = math.fsum(np.delete(pmf, top).tolist())
+    return np.asarray(others)
+
+
+def disagreement(pmf: Floats) -> float:
+    r"""Return :math:`1 - \kappa = \sum \pi (1 - \pi)`, to a relative :math:`2^{-49}`.
+
+    Examples
+    --------
+    >>> disagreement(np.array([1.0, 1e-20]))
+    2e-20
+    """
+    return math.fsum((pmf * complements(pmf)).tolist())
