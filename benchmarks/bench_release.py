@@ -294,9 +294,9 @@ def one_row(rows: int = APART, trials: int = TRIALS) -> dict[str, Any]:
     """Return how well the running times of a reading tell of one row."""
     import duckdb
 
-    from undertow.release.engine import run_jobs
-    from undertow.release.job import Bounding, Grid, Job
-    from undertow.release.source import open_source
+    from undertow.release.engine.job import Bounding, Grid, Job
+    from undertow.release.engine.pipeline import run_jobs
+    from undertow.release.source.opening import open_source
 
     bound = BOUNDS["tight"]
     added = {"at the bound": "", "one above": "0, 3, 5", "another": "-1, 3, 5"}

@@ -127,14 +127,6 @@ KNOTS: list[set[str]] = [
         "undertow.spaces.view.range",
         "undertow.spaces.view.table",
     },
-    {
-        "undertow.release.source",
-        "undertow.release.source_files",
-        "undertow.release.source_memory",
-        "undertow.release.source_servers",
-        "undertow.release.source_sqlite",
-    },
-    {"undertow.release.plan_shown", "undertow.release.release_plan"},
 ]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Job, Value
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Job, Value
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 VALUES = [
     ("timestamp", "'infinity'"),

@@ -14,8 +14,8 @@ from support.release_tables import mistaken_rows, store_rows
 from support.release_times import FORMATS, near_misses, read_by_python
 from undertow.ledger import BudgetLedger
 from undertow.release import check_table, from_table, load, open_source, plan_release
-from undertow.release.document import ReleaseDocument
-from undertow.release.time_format import TimeFormat
+from undertow.release.document.release_document import ReleaseDocument
+from undertow.release.document.time import TimeFormat
 
 HOSTILE = ["31/02/2024", "24:00", "", " ", "1" * 3000, "٠١/٠٢/٢٠٢٤", "infinity", "now"]
 

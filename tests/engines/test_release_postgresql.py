@@ -12,10 +12,10 @@ import pytest
 
 from support.postgres import postgres_server
 from undertow.errors import EngineError, PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 CANARY = "canary-7f3a"
 KEYS = ("A", "B", "C")

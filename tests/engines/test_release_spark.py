@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from support.release_cases import arrow_table, cases
 from support.spark import spark_frame
 from undertow.errors import EngineError, PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.job import Aggregates, Bounding, Grid, Job
-from undertow.release.keyed import KeyedOrder
-from undertow.release.source import open_source
+from undertow.release.engine._bounding import KeyedOrder
+from undertow.release.engine.job import Aggregates, Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 pytestmark = [
     pytest.mark.spark,

@@ -15,7 +15,7 @@ from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy import Pure
 from undertow.release import load
-from undertow.release.ledger_place import has_ledger
+from undertow.release.run._ledger_place import has_ledger
 from undertow.spaces import Stream, User
 
 # Counts what SQLite is asked for, and dies before or after one of these calls.

@@ -22,9 +22,9 @@ from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.ledger import _database as chain
 from undertow.privacy import Pure
 from undertow.release import from_table, load
-from undertow.release import run as run_module
-from undertow.release.ledger_place import open_ledger
-from undertow.release.outputs import MANIFEST, write_files
+from undertow.release.run import protocol as run_module
+from undertow.release.run._folder import MANIFEST, write_files
+from undertow.release.run._ledger_place import open_ledger
 from undertow.spaces import Stream, User
 
 RUN = ("release", "run", "visits.toml")
@@ -149,7 +149,7 @@ def test_a_ledger_made_by_another_run_in_between_is_opened(folder, monkeypatch):
     path = budget_of(folder, 7)
     answers = iter([True, False])
     monkeypatch.setattr(
-        "undertow.release.ledger_place._is_empty", lambda *_, **__: next(answers)
+        "undertow.release.run._ledger_place._is_empty", lambda *_, **__: next(answers)
     )
     plan = load(folder / "visits.toml").plan()
     with open_ledger(plan, str(path)) as ledger:

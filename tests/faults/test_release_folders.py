@@ -7,7 +7,7 @@ import os
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.outputs import MANIFEST, check_folder, write_files
+from undertow.release.run._folder import MANIFEST, check_folder, write_files
 
 OTHERS = (".movie.mkv.part", ".x.part", ".01-a.csv.0123456789ag.part")
 

@@ -17,9 +17,10 @@ from support.release_documents import visits_mapping, write_visits
 from undertow.errors import EngineError, LimitReached, PlanError
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy import Pure
-from undertow.release import from_table, limits, load
-from undertow.release.limits import RunWatch, memory_of, resident_mb, time_limit_of
-from undertow.release.source import guarded
+from undertow.release import from_table, load
+from undertow.release.run import _limit as limits
+from undertow.release.run._limit import RunWatch, memory_of, resident_mb, time_limit_of
+from undertow.release.source.table import guarded
 from undertow.spaces import Stream, User
 
 RUN = ("release", "run", "visits.toml")
@@ -81,7 +82,7 @@ def test_an_endless_view_ends_at_its_limit_and_is_paid_once(folder, runs):
 def test_a_run_that_takes_its_limit_of_memory_is_ended(folder, runs):
     # What Python takes beside the engine.
     script = """
-from undertow.release import limits, run
+from undertow.release.run import _limit as limits, protocol as run
 import sys
 def taking(plan, opened):
     taken = []
@@ -96,8 +97,8 @@ sys.argv += ["--memory", f"{int(limits.resident_mb()) + 250}MB"]
 
 def test_a_run_that_cannot_be_left_is_ended_like_a_killed_one(folder, runs):
     script = """
-from undertow.release import limits, run
-from undertow.release.leftovers import private_folder
+from undertow.release.run import _limit as limits, protocol as run
+from undertow.release.run._limit import private_folder
 import time
 def deaf(plan, opened):
     private_folder()

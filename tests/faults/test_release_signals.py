@@ -15,14 +15,15 @@ import pytest
 
 from support.release_documents import write_visits
 from undertow.ledger import BudgetLedger
-from undertow.release import leftovers, load
-from undertow.release.leftovers import private_folder
+from undertow.release import load
+from undertow.release.run import _limit as leftovers
+from undertow.release.run._limit import private_folder
 
 # The command, with so little memory that DuckDB writes rows to the disk, on and on.
 SCRIPT = """
 import sys
 from undertow.cli import main
-from undertow.release import source_files
+from undertow.release.source import _file as source_files
 source_files.Limits.of = classmethod(lambda cls, memory, threads: cls(60, 1))
 sys.argv = ["undertow", "release", "run", "visits.toml"]
 main()
@@ -106,7 +107,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
     # As nohup starts it; the signal comes while the table is read.
     script = f"""
 import os, signal
-from undertow.release import run
+from undertow.release.run import protocol as run
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 real = run._read
 def read(*given):

@@ -14,7 +14,10 @@ from undertow._address import Address, masked, read_address, shown_address
 from undertow.errors import LedgerError, PlanError
 from undertow.ledger._place import Place, place_of
 from undertow.release import open_source
-from undertow.release.document import ReleaseDocument, release_from_mapping
+from undertow.release.document.release_document import (
+    ReleaseDocument,
+    release_from_mapping,
+)
 
 TOKEN = "s3cr3t"
 NASTY = st.text(alphabet="@:/?#%&=+;,.!$*~^ '\"\\<>[]{}|aZ0é", max_size=6)

@@ -10,7 +10,7 @@ from support.examples import given_examples
 from support.release_plans import WINDOWED, release_plan
 from undertow.composition import Plan
 from undertow.privacy import Approx
-from undertow.release.running import run_node, running_nodes
+from undertow.release.plan.timeline import run_node, running_nodes
 
 SELECTS = st.sampled_from(
     [

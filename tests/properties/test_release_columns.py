@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.release_plans import release_plan
-from undertow.release.engine import run_jobs
-from undertow.release.source import open_source
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 KEY = bytes(range(32))
 START = 1_767_225_600  # 2026 in seconds

@@ -16,9 +16,9 @@ from support.release_cases import (
     fill_postgres,
 )
 from support.release_oracle import oracle
-from undertow.release.engine import run_jobs
-from undertow.release.job import Aggregates
-from undertow.release.source import open_source
+from undertow.release.engine.job import Aggregates
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 
 @pytest.fixture(scope="module")

@@ -17,28 +17,28 @@ from hypothesis import strategies as st
 from support.examples import given_examples
 from support.spark import spark_session
 from undertow.errors import PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.expression import Expression, parse_expression
-from undertow.release.expression_evaluate import evaluate
-from undertow.release.expression_ibis import to_ibis
-from undertow.release.expression_kinds import Kind
-from undertow.release.expression_nodes import (
+from undertow.release.engine.job import Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import (
+    LARGEST_NUMBER,
+    SMALLEST_NUMBER,
     Arithmetic,
     Between,
     Call,
     Column,
     Comparison,
     Constant,
+    Expression,
     Logic,
     Membership,
     Missing,
     Negate,
     Node,
     Not,
+    parse_expression,
 )
-from undertow.release.expression_parse import LARGEST_NUMBER, SMALLEST_NUMBER
-from undertow.release.job import Grid, Job
-from undertow.release.source import open_source
+from undertow.release.language.meaning import Kind, evaluate, to_ibis
+from undertow.release.source.opening import open_source
 
 KINDS = {
     "w": Kind.WHOLE,

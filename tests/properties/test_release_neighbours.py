@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from support.examples import given_examples
 from support.release_plans import WINDOWED, release_plan
-from undertow.release.engine import run_jobs
-from undertow.release.source import open_source
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 START = datetime(2026, 1, 1)
 KEY = bytes(range(32))

@@ -12,14 +12,13 @@ from undertow.errors import MismatchError, PlanError, UndertowError
 from undertow.ledger import BudgetLedger
 from undertow.privacy.loss import Pure
 from undertow.release import from_table
-from undertow.release.discovery import published_intervals
-from undertow.release.document import release_from_mapping
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.intervals import IntegerNoise
-from undertow.release.job import Bounding, Job, Slice
-from undertow.release.plan import plan_release
-from undertow.release.source import open_source
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.engine.job import Bounding, Job, Slice
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.plan.noise import IntegerNoise, published_intervals
+from undertow.release.plan.planned_release import plan_release
+from undertow.release.source.opening import open_source
 from undertow.risk import best_bound
 
 KEY = bytes(range(32))

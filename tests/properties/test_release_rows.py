@@ -15,8 +15,8 @@ from support.examples import given_examples
 from support.release_plans import release_plan
 from support.release_sources import KINDS, SURROGATE, TYPES, Broken, Far, written
 from undertow.errors import EngineError, PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.source import open_source
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 KEY = bytes(range(32))
 START = 1_767_225_600_000  # 2026 in milliseconds

@@ -17,9 +17,8 @@ from support.command import invoke, write_plan
 from undertow.errors import UndertowError
 from undertow.ledger import BudgetLedger
 from undertow.release import load
-from undertow.release.document import release_schema
-from undertow.release.heads import HEADS
-from undertow.release.ledger_place import ledger_address
+from undertow.release.document.release_document import release_schema
+from undertow.release.run._ledger_place import HEADS, ledger_address
 
 ATTACKS = [
     "../outside/x'\"); DROP TABLE canary; --",

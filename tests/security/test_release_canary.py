@@ -14,7 +14,7 @@ from support.release_documents import visits_mapping, write_visits
 from undertow.cli.app import app
 from undertow.errors import UndertowError
 from undertow.release import from_table
-from undertow.release.source import open_source
+from undertow.release.source.opening import open_source
 
 TEXT, NUMBER = "CANARY-91f3e7", 918273645546372
 MARKS = (TEXT, str(NUMBER))

@@ -14,7 +14,7 @@ from support.command import beside_no_check, invoke
 from support.release_documents import write_visits
 from undertow.errors import UndertowError
 from undertow.release import load
-from undertow.release.source_files import Limits, open_file
+from undertow.release.source._file import Limits, open_file
 
 PEOPLE = [f"p{k},A" for k in range(2000)]
 

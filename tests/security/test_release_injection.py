@@ -16,10 +16,10 @@ from support.examples import given_examples
 from support.release_documents import visits_mapping
 from undertow.errors import UndertowError
 from undertow.release import from_table, plan_release, release_from_mapping
-from undertow.release import run as run_module
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.run import protocol as run_module
+from undertow.release.source.opening import open_source
 
 ATTACKS = [
     "'; DROP TABLE canary; --",

@@ -18,10 +18,9 @@ from support.release_plans import (
     value_aggregates,
 )
 from undertow.mechanisms import SecureSource, SimulatedSource
-from undertow.release.intervals import IntegerNoise
-from undertow.release.job import Aggregates
-from undertow.release.running import running_nodes
-from undertow.release.totals import total_log_tail
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.noise import IntegerNoise, total_log_tail
+from undertow.release.plan.timeline import running_nodes
 
 pytestmark = pytest.mark.statistical
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from support.release_oracle import Column, Row
-from undertow.release.expression import parse_expression
-from undertow.release.expression_kinds import Kind
-from undertow.release.job import Bounding, Grid, Job, Slice, Value
+from undertow.release.engine.job import Bounding, Grid, Job, Slice, Value
+from undertow.release.language.expression import parse_expression
+from undertow.release.language.meaning import Kind
 
 __all__ = ["COLUMNS", "DERIVED", "Case", "arrow_table", "cases", "fill_postgres"]
 

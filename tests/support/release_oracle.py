@@ -12,10 +12,9 @@ from hashlib import md5, shake_256
 from itertools import product
 from typing import Any
 
-from undertow.release.expression import Expression
-from undertow.release.expression_evaluate import evaluate
-from undertow.release.expression_kinds import Kind
-from undertow.release.job import Bounding, Job, Slice, Value
+from undertow.release.engine.job import Bounding, Job, Slice, Value
+from undertow.release.language.expression import Expression
+from undertow.release.language.meaning import Kind, evaluate
 
 __all__ = ["Column", "oracle"]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from undertow.release.document import release_from_mapping
-from undertow.release.job import Aggregates, Job
-from undertow.release.plan import plan_release
-from undertow.release.release_plan import ReleasePlan
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.engine.job import Aggregates, Job
+from undertow.release.plan.planned_release import ReleasePlan, plan_release
 
 HOURS = {"by": ["hour"], "keys": {"hour": "0..3"}}
 COUNT = {"name": "count", "select": "count", **HOURS}

@@ -7,7 +7,7 @@ from typing import Any
 
 from support.release_plans import COUNT, WINDOWED, count_aggregates, release_plan
 from undertow.mechanisms import SimulatedSource
-from undertow.release.record import run_record
+from undertow.release.run.record import run_record
 
 EVIL = "<script>alert(1)</script> \"quoted\" 'x' & \u202edlrow `|`"
 CHARGE = {"number": 7, "key": "ab" * 32, "hash": "cd" * 32}

@@ -22,7 +22,8 @@ import fcntl, inspect, json, os, resource, signal, sys, time, traceback
 import duckdb, ibis, pyarrow, pydantic, sqlalchemy, alembic, rich.console
 import alembic.script, alembic.runtime.migration, sqlalchemy.dialects.sqlite
 import undertow.cli, undertow.ledger, undertow.release, undertow.report
-import undertow.cli.app, undertow.release.engine, undertow.release.source_files
+import undertow.cli.app
+import undertow.release.engine.pipeline, undertow.release.source._file
 import pandas, ibis.backends.duckdb, ibis.backends.duckdb.converter
 from sqlalchemy.dialects.sqlite import pysqlite
 

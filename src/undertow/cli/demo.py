@@ -105,7 +105,7 @@ def _plans(path: Path) -> tuple[ReleasePlan, ReleasePlan]:
 
 def _release(folder: Path) -> ReleaseRun:
     from undertow.release import load
-    from undertow.release.ledger_place import has_ledger
+    from undertow.release.run._ledger_place import has_ledger
 
     city, place = load(folder / "city.toml"), folder / "city.ledger"
     # Its people are in no other table, so that it needs no other ledger's budget.

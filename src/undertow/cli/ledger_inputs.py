@@ -145,8 +145,8 @@ def release_source(path: Path) -> tuple[Domain, str | None, bool, str | None]:
         The column of the time.
     """
     try:
-        from undertow.release.document import read_release
-        from undertow.release.plan import plan_release
+        from undertow.release.document.release_document import read_release
+        from undertow.release.plan.planned_release import plan_release
     except ImportError as fault:
         raise LedgerError(str(fault)) from None
     document = read_release(path)

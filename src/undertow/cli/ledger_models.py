@@ -147,8 +147,8 @@ def _stated(table: Mapping[str, Any]) -> Any:
     try:
         from pydantic import ValidationError
 
-        from undertow.release.document_errors import refused
-        from undertow.release.document_promise import CorrelationPart
+        from undertow.release.document._error import refused
+        from undertow.release.document._promise import CorrelationPart
     except ImportError as fault:
         raise LedgerError(str(fault)) from None
     try:
@@ -183,7 +183,7 @@ def _leakage(table: Mapping[str, Any]) -> Fraction:
 def _model(
     stated: Any, records: Records, target: Granularity, unit: object, folder: Path
 ) -> Model:
-    from undertow.release.data_model import follows_time, stated_model
+    from undertow.release.document._promise import follows_time, stated_model
 
     if records.lone and follows_time(stated):
         raise LedgerError(

@@ -30,7 +30,7 @@ from undertow.errors import BudgetError, LedgerError, OutdatedLedger, PlanError
 
 if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
-    from undertow.release.ledger_place import NewBudget
+    from undertow.release.run._ledger_place import NewBudget
 
 __all__ = ["release"]
 
@@ -235,7 +235,7 @@ def run_command(
 
 
 def _limits(time_limit: str | None, memory: str | None) -> dict[str, Any]:
-    from undertow.release.limits import memory_of, time_limit_of
+    from undertow.release.run._limit import memory_of, time_limit_of
 
     return {
         "time_limit_s": None if time_limit is None else time_limit_of(time_limit),
@@ -280,7 +280,7 @@ def _foreseen(
 
     The last says whether the ledger that is there is an older copy.
     """
-    from undertow.release.table_place import absent_table
+    from undertow.release.source._place import absent_table
 
     absent = absent_table(loaded.document)
     if absent is not None:
@@ -297,7 +297,7 @@ def _foreseen(
 
 def _ledger_of(loaded: ReleaseFile) -> tuple[str | None, bool]:
     """Return where a run is charged, if anything says so, and whether it is there."""
-    from undertow.release.ledger_place import has_ledger, ledger_address
+    from undertow.release.run._ledger_place import has_ledger, ledger_address
 
     try:
         address = ledger_address(loaded.document)
@@ -320,7 +320,7 @@ def _telling(notice: str | None) -> Iterator[Any]:
 
     The notice is said before a charge is made.
     """
-    from undertow.release.run import Step
+    from undertow.release.run.protocol import Step
 
     left: dict[str, str] = {
         Step.READ: _UNCHARGED,
@@ -352,7 +352,7 @@ def _telling(notice: str | None) -> Iterator[Any]:
 
 
 def _planned(loaded: ReleaseFile, plan: ReleasePlan) -> dict[str, Any]:
-    from undertow.release.record import run_record
+    from undertow.release.run.record import run_record
 
     return run_record(
         plan, (), engine="none: this is a plan", title=loaded.title, command=_command()

@@ -15,7 +15,7 @@ __all__ = ["schema"]
 
 def _release_schema() -> dict[str, Any]:
     # Imported on request: the release file is described by pydantic.
-    from undertow.release.document import release_schema
+    from undertow.release.document.release_document import release_schema
 
     return release_schema()
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from undertow.release import _required as _required
-from undertow.release.answer import QueryAnswer
-from undertow.release.document import (
+from undertow.release import _extras as _extras
+from undertow.release.document.release_document import (
     ReleaseDocument,
     read_release,
     release_from_mapping,
     release_schema,
 )
-from undertow.release.findings import TableCheck, check_table
-from undertow.release.job import (
-    Aggregates,
-    Bounding,
-    Grid,
-    Job,
-    Slice,
-    Value,
-)
-from undertow.release.plan import plan_release
-from undertow.release.query_plan import QueryPlan
-from undertow.release.record import ReleaseRun
+from undertow.release.document.time import TimeFormat
+from undertow.release.engine.job import Aggregates, Bounding, Grid, Job, Slice, Value
+from undertow.release.finding import TableCheck, check_table
+from undertow.release.plan.answer import QueryAnswer
+from undertow.release.plan.planned_query import QueryPlan
+from undertow.release.plan.planned_release import ReleasePlan, plan_release
 from undertow.release.release_file import ReleaseFile, from_table, load
-from undertow.release.release_plan import ReleasePlan
-from undertow.release.run import run_release
-from undertow.release.source import Source, open_source
-from undertow.release.time_format import TimeFormat
+from undertow.release.run.protocol import run_release
+from undertow.release.run.record import ReleaseRun
+from undertow.release.source.opening import open_source
+from undertow.release.source.table import Source
 
 __all__ = [
     "Aggregates",

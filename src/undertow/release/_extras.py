@@ -1,4 +1,8 @@
-"""Libraries of the extras: loaded when needed, asked for in one sentence."""
+"""Libraries of the extras: loaded when needed, asked for in one sentence.
+
+Those that no module of the package can do without are asked for here, before any of
+them. A missing extra is then one sentence and not a traceback.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,6 @@ from importlib import import_module
 from typing import Any
 
 from undertow.errors import PlanError
-
-__all__ = ["load"]
 
 
 def load(module: str, *, extra: str = "release") -> Any:
@@ -33,3 +35,7 @@ def load(module: str, *, extra: str = "release") -> Any:
             f"{name} must be installed, got no such library; "
             f"run pip install 'undertow[{extra}]'."
         ) from None
+
+
+for _name in ("pydantic", "ibis", "pyarrow", "sqlalchemy"):
+    load(_name)

@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow.errors import LedgerError, LimitReached, MissingLedger, PlanError
-from undertow.release._arguments import path_text
-from undertow.release.document import (
+from undertow.release.document._error import path_text
+from undertow.release.document.release_document import (
     ReleaseDocument,
     read_release,
     release_from_mapping,
 )
-from undertow.release.findings import TableCheck, check_table
-from undertow.release.ledger_place import (
+from undertow.release.finding import TableCheck, check_table
+from undertow.release.plan.planned_release import ReleasePlan, plan_release
+from undertow.release.plan.timeline import Timeline, run_moment
+from undertow.release.run._folder import (
+    require_kept_ledger,
+    require_newest,
+    require_one_budget,
+)
+from undertow.release.run._ledger_place import (
     NewBudget,
     create_ledger,
     file_of,
@@ -29,29 +36,20 @@ from undertow.release.ledger_place import (
     new_budget,
     open_ledger,
 )
-from undertow.release.limits import RunWatch
-from undertow.release.plan import plan_release
-from undertow.release.record import ReleaseRun
-from undertow.release.release_plan import ReleasePlan
-from undertow.release.run import (
+from undertow.release.run._limit import RunWatch
+from undertow.release.run.protocol import (
     Progress,
     foreseen,
     read_table,
     run_release,
     with_charge,
 )
-from undertow.release.table_place import absent_table
-from undertow.release.timeline import Timeline, run_moment
-from undertow.release.traces import (
-    require_kept_ledger,
-    require_newest,
-    require_one_budget,
-)
+from undertow.release.run.record import ReleaseRun
+from undertow.release.source._place import absent_table
 
 if TYPE_CHECKING:
     from undertow.ledger import BudgetLedger
 
-__all__ = ["ReleaseFile", "from_table", "load"]
 
 _LEDGER = "a ledger, the name of a file or an address"
 
@@ -130,7 +128,7 @@ class ReleaseFile:
             The folder; by default what the file says, and nothing is written for a
             table in memory. It must hold no other release.
         repeat, recount, command, progress, note
-            As in :func:`~undertow.release.run.run_release`.
+            As in :func:`~undertow.release.run.protocol.run_release`.
         made : callable, optional
             Told of the ledger that the run has made, if it makes one: also where it is
             refused afterwards.

@@ -186,7 +186,7 @@ def release_sections(record: Record) -> Release:
 
 def _run(record: Record) -> str:
     # Here, so that reports of audits do without the libraries of a release.
-    from undertow.release.period import run_words
+    from undertow.release.plan.timeline import run_words
 
     return run_words(record["plan"])
 
@@ -437,8 +437,8 @@ def answer_words(query: Mapping[str, Any], *, unit: str | None = None) -> str:
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
     """Say in words what a query asks and how its answers are made."""
     # Here, so that reports of audits do without the libraries of a release.
-    from undertow.release.period import period_words
-    from undertow.release.plan_shown import mechanism_words
+    from undertow.release.plan.planned_release import mechanism_words
+    from undertow.release.plan.timeline import period_words
 
     noise = mechanism_words(error["mechanism"])
     words = query["select"].replace("_", " ")
@@ -581,8 +581,8 @@ def _budget_words(new: Mapping[str, Any] | None) -> str:
 def made_facts(record: Record) -> Facts:
     """Return how the release was made: ledger entry, date, command, versions."""
     # Here, so that reports of audits do without the libraries of a release.
-    from undertow.release.period import run_fact
-    from undertow.release.record import check_words
+    from undertow.release.plan.timeline import run_fact
+    from undertow.release.run.record import check_words
 
     charge, plan = record.get("charge"), record["plan"]
     check = record.get("check")

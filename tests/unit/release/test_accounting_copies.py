@@ -14,7 +14,7 @@ from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger
 from undertow.privacy import Pure
 from undertow.release import load
-from undertow.release import run as run_module
+from undertow.release.run import protocol as run_module
 from undertow.spaces import Identity, User
 
 NOTHING = Release("x", Pure(0), unit=User(), view=Identity(), setting="common")

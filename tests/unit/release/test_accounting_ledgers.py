@@ -11,8 +11,8 @@ from undertow.correlation import Blocks, calibrate
 from undertow.errors import BudgetError, BudgetExceeded, MismatchError, PlanError
 from undertow.ledger import BudgetLedger, LeakageBudget
 from undertow.release import load
-from undertow.release import run as run_module
-from undertow.release.ledger_place import file_of
+from undertow.release.run import protocol as run_module
+from undertow.release.run._ledger_place import file_of
 
 TOTAL = {"by": [], "keys": {}}
 HOURS = {"time": "ts", "per": {"window": "1h"}, "start": "2026-01-01", "horizon": "24h"}

@@ -12,12 +12,11 @@ import pyarrow as pa
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.coding import decimal_places
-from undertow.release.engine import run_jobs
-from undertow.release.engine_sql import _mark
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Slice, Value
-from undertow.release.source import open_source
+from undertow.release.engine._dialect import _mark
+from undertow.release.engine.job import Bounding, Grid, Job, Slice, Value
+from undertow.release.engine.pipeline import decimal_places, run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 TOTAL = Grid((), ())
 

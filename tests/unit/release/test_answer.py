@@ -7,8 +7,8 @@ import pytest
 
 from support.release_plans import COUNT, count_aggregates, release_plan
 from undertow.mechanisms import SimulatedSource
-from undertow.release.answer import QueryAnswer
-from undertow.release.job import Aggregates
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.answer import QueryAnswer
 
 PROMISE = {"epsilon": 2, "delta": "1e-4"}
 DISCOVER = {"name": "zones", "select": "count", "by": ["zone"], "keys": "discover"}

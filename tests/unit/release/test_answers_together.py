@@ -7,10 +7,10 @@ import pytest
 
 from undertow import release
 from undertow.mechanisms import SimulatedSource
-from undertow.release.document import release_from_mapping
-from undertow.release.engine import run_jobs
-from undertow.release.plan import plan_release
-from undertow.release.source import open_source
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.plan.planned_release import plan_release
+from undertow.release.source.opening import open_source
 
 START = datetime(2026, 1, 1)
 HOURS = 8

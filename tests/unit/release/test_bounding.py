@@ -14,10 +14,10 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from undertow.release import bounding as module
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine import _bounding as module
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 TOTAL = Grid((), ())
 KEY = bytes(range(16))
@@ -233,9 +233,9 @@ def test_fresh_keys_are_drawn_where_none_is_given():
 
 LITTLE_MEMORY = """
 import sys
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.source.opening import open_source
 
 job = Job("n", ("rows",), by=("n",), grid=Grid(("n",), (tuple(range(8)),)))
 with open_source("visits.duckdb", memory_mb=int(sys.argv[1]), threads=1) as source:

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 from undertow.errors import EngineError, PlanError
-from undertow.release.bounding import keep_first
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Slice, Value
-from undertow.release.keyed import KeyedOrder
-from undertow.release.source import open_source
+from undertow.release.engine._bounding import KeyedOrder, keep_first
+from undertow.release.engine.job import Bounding, Grid, Job, Slice, Value
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 
 def kept_rows(kind: str, value: str, folder, *, bounding=None, job=None) -> list[int]:

@@ -8,15 +8,18 @@ import pytest
 from undertow.errors import AssumptionError, InfeasibleTarget, PlanError
 from undertow.privacy import GDP, ZCDP, Approx, Pure, convert
 from undertow.privacy.conversion import zcdp_to_approx
-from undertow.release import budget
-from undertow.release.allotment import (
+from undertow.release.plan import _budget as budget
+from undertow.release.plan._budget import (
+    Need,
+    calibrate_noise,
     calibrate_rho,
+    composed_within,
+    restate,
     round_up_long,
+    settle_promise,
     share_weights,
 )
-from undertow.release.budget import Need, calibrate_noise, composed_within
-from undertow.release.promise import restate, settle_promise
-from undertow.release.sensitivity import ClaimUnit, Contribution, Reach
+from undertow.release.plan.noise import ClaimUnit, Contribution, Reach
 from undertow.spaces import Identity, Stream, User
 
 DOMAIN = Stream(10**9, 1)

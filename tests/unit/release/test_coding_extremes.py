@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from undertow.errors import PlanError
-from undertow.release.coding import bin_number, code
-from undertow.release.measure import value_lattice
-from undertow.release.source import open_source
+from undertow.release.engine.pipeline import bin_number, code
+from undertow.release.plan.encoding import value_lattice
+from undertow.release.source.opening import open_source
 
 INFINITE = float("inf")
 MOST = 10**38 - 1

@@ -9,12 +9,11 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.expression_ibis import to_ibis
-from undertow.release.expression_kinds import Kind
-from undertow.release.job import Grid, Job, Value
-from undertow.release.source import open_source
+from undertow.release.engine.job import Grid, Job, Value
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.language.meaning import Kind, to_ibis
+from undertow.release.source.opening import open_source
 
 A = [0, 0, 1, 2, 600, -3, 0, None]
 TABLE = pa.table(

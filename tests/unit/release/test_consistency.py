@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from undertow.release.answer import QueryAnswer
-from undertow.release.consistency import Table, add_up, settle_rows
-from undertow.release.job import Grid
+from undertow.release.engine.job import Grid
+from undertow.release.plan.answer import QueryAnswer, Table, add_up, settle_rows
 
 KEYS = {"zone": ("a", "b", "c"), "hour": (0, 1), "sex": ("f", "m")}
 

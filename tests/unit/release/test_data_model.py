@@ -15,7 +15,7 @@ from undertow.correlation import (
     MarkovFamily,
 )
 from undertow.errors import PlanError
-from undertow.release.data_model import stated_model
+from undertow.release.document._promise import stated_model
 
 FIELDS = (
     "states",

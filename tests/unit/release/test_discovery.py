@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from undertow.release.discovery import (
+from undertow.release.plan.noise import (
+    IntegerNoise,
     kept_cells,
     key_threshold,
     published_intervals,
 )
-from undertow.release.intervals import IntegerNoise
 
 REACH = 80
 

@@ -20,28 +20,23 @@ from support.command import invoke
 from undertow._address import masked
 from undertow._text import LARGEST_FILE
 from undertow.errors import PlanError
-from undertow.release.document import (
-    ReleaseDocument,
-    read_release,
-    release_from_mapping,
-    release_schema,
-)
-from undertow.release.document_parts import (
+from undertow.release.document._part import (
     BoundsPart,
     LedgerPart,
     OutputPart,
     SourcePart,
     Window,
 )
-from undertow.release.document_promise import (
-    CorrelationPart,
-    PromisePart,
-    ThreatPart,
+from undertow.release.document._promise import CorrelationPart, PromisePart, ThreatPart
+from undertow.release.document.release_document import (
+    DISCOVER,
+    QueryPart,
+    ReleaseDocument,
+    read_release,
+    release_from_mapping,
+    release_schema,
 )
-from undertow.release.document_query import QueryPart
-from undertow.release.expression import parse_expression
-from undertow.release.expression_parse import FUNCTIONS
-from undertow.release.keys import DISCOVER
+from undertow.release.language.expression import FUNCTIONS, parse_expression
 
 VALIDATOR = jsonschema.Draft202012Validator(release_schema())
 EXAMPLE = """

@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.release.durations import MICROSECONDS, parse_duration, written_duration
-from undertow.release.moments import epoch_us, in_utc, read_date, read_moment
+from undertow.release.document.time import (
+    MICROSECONDS,
+    epoch_us,
+    in_utc,
+    parse_duration,
+    read_date,
+    read_moment,
+    written_duration,
+)
 
 
 @pytest.mark.parametrize(

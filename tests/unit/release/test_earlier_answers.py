@@ -14,7 +14,7 @@ from support.command import beside_no_check, invoke
 from support.release_documents import write_visits
 from undertow.ledger import BudgetLedger
 from undertow.release import from_table, load
-from undertow.release.document import release_from_mapping
+from undertow.release.document.release_document import release_from_mapping
 
 TOTAL = {"by": [], "keys": {}}
 MANY = {ut.User(): ut.Pure(20)}

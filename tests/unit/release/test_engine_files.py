@@ -14,9 +14,10 @@ import pytest
 from pyarrow import parquet
 
 from undertow.errors import EngineError, PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.job import Grid, Job
-from undertow.release.source import Source, open_source
+from undertow.release.engine.job import Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
+from undertow.release.source.table import Source
 
 TOTAL = Job("all", ("rows",), grid=Grid((), ()))
 LOCK = (

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 MOST = 3
 TOTAL = Job("all", ("rows",), grid=Grid((), ()))

@@ -11,7 +11,7 @@ import pytest
 
 from support.release_tables import COLUMNS, KINDS, mistaken_rows, store_rows
 from undertow.release import check_table, from_table, load, plan_release
-from undertow.release.document import ReleaseDocument
+from undertow.release.document.release_document import ReleaseDocument
 
 FORM = "%d/%m/%Y %H:%M"
 KEYS = ["Mitte", "nord", "south"]

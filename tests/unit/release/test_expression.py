@@ -11,20 +11,25 @@ import pyarrow as pa
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.expression import Expression, parse_expression
-from undertow.release.expression_evaluate import evaluate
-from undertow.release.expression_ibis import column_kinds, kind_of, to_ibis
-from undertow.release.expression_kinds import Kind
-from undertow.release.expression_nodes import (
+from undertow.release.language.expression import (
     Arithmetic,
     Column,
     Comparison,
     Constant,
+    Expression,
     Logic,
     Membership,
     Missing,
     Negate,
     Not,
+    parse_expression,
+)
+from undertow.release.language.meaning import (
+    Kind,
+    column_kinds,
+    evaluate,
+    kind_of,
+    to_ibis,
 )
 
 KINDS = {

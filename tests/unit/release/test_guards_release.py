@@ -12,12 +12,10 @@ import pytest
 from support.release_plans import COUNT, WINDOWED, count_aggregates, release_plan
 from undertow.errors import AssumptionError
 from undertow.mechanisms import SimulatedSource
-from undertow.release.averages import Variance
-from undertow.release.consistency import settle_rows
-from undertow.release.intervals import IntegerNoise
-from undertow.release.job import Aggregates
-from undertow.release.measure import value_lattice
-from undertow.release.sensitivity import Contribution
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.answer import settle_rows
+from undertow.release.plan.encoding import Variance, value_lattice
+from undertow.release.plan.noise import Contribution, IntegerNoise
 from undertow.spaces.view import Identity
 
 APPROX = {"epsilon": 1, "delta": "1e-6", "granularity": "event:add-remove"}

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from support.release_documents import write_visits
 from undertow.errors import LedgerError
-from undertow.release import heads, load
-from undertow.release.heads import (
+from undertow.release import load
+from undertow.release.run import _ledger_place as heads
+from undertow.release.run._ledger_place import (
     HEADS,
     KeptHead,
     kept_heads,
@@ -131,7 +132,7 @@ def test_runs_without_end_leave_a_short_file_that_knows_the_last(tmp_path, monke
 ADD = """
 import sys
 from pathlib import Path
-from undertow.release import heads
+from undertow.release.run import _ledger_place as heads
 heads._FEW = 2
 for count in range(1, 101):
     ledger = sys.argv[1], f"{sys.argv[1]}.ledger"

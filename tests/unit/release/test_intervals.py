@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from undertow.mechanisms import SimulatedSource
 from undertow.privacy import ZCDP, Pure
-from undertow.release.intervals import IntegerNoise, ratio_interval, variance_interval
-from undertow.release.sensitivity import Reach
+from undertow.release.plan.noise import (
+    IntegerNoise,
+    Reach,
+    ratio_interval,
+    variance_interval,
+)
 
 NOISES = [
     IntegerNoise("laplace", Fraction(1, 3)),

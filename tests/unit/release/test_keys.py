@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.release.keys import DISCOVER, MOST_CELLS, parse_all_keys, parse_keys
+from undertow.release.document.release_document import (
+    DISCOVER,
+    MOST_CELLS,
+    parse_all_keys,
+    parse_keys,
+)
 
 
 def test_a_range_of_whole_numbers_holds_both_ends():

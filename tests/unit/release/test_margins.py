@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from undertow.release.margins import Margins, least_squares, non_negative, rounded
+from undertow.release.plan.answer import Margins, least_squares, non_negative, rounded
 
 SHAPES = [(3, 2, 2), (3, 1, 2), (1, 2, 1), (1, 1, 1), (3, 1, 1)]
 

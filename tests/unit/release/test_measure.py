@@ -5,11 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from undertow.release.averages import Mean, Variance
-from undertow.release.intervals import IntegerNoise
-from undertow.release.job import Aggregates, Value
-from undertow.release.measure import Rows, Sum, Units, value_lattice
-from undertow.release.sensitivity import Contribution
+from undertow.release.engine.job import Aggregates, Value
+from undertow.release.plan.encoding import (
+    Mean,
+    Rows,
+    Sum,
+    Units,
+    Variance,
+    value_lattice,
+)
+from undertow.release.plan.noise import Contribution, IntegerNoise
 
 NO_NOISE = IntegerNoise("laplace", Fraction(1, 1000))
 ONE_ROW = Contribution(1, None, None, 1)

@@ -21,11 +21,14 @@ from undertow.errors import BudgetError, LedgerError, MismatchError
 from undertow.ledger import BudgetLedger
 from undertow.ledger._folder import is_same
 from undertow.release import from_table, load
-from undertow.release.document import read_release, release_from_mapping
-from undertow.release.earlier import run_keys
-from undertow.release.heads import HEADS, kept_heads
-from undertow.release.plan import plan_release
-from undertow.release.table_place import table_of
+from undertow.release.document.release_document import (
+    read_release,
+    release_from_mapping,
+)
+from undertow.release.plan.planned_release import plan_release
+from undertow.release.run._ledger_place import HEADS, kept_heads
+from undertow.release.run.record import run_keys
+from undertow.release.source._place import table_of
 
 SCHEMA_2 = Path(__file__).parents[1] / "ledger" / "schema_2.sql"
 TOTAL = {"by": [], "keys": {}}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.errors import PlanError
-from undertow.release.outputs import (
+from undertow.release.run._folder import (
     MANIFEST,
     check_folder,
     file_names,
@@ -114,7 +114,7 @@ def test_a_disk_that_is_really_full_leaves_nothing(tmp_path, runs):
         "import sys\n"
         "from pathlib import Path\n"
         "from undertow.errors import PlanError\n"
-        "from undertow.release.outputs import write_files\n"
+        "from undertow.release.run._folder import write_files\n"
         "try:\n"
         "    write_files(Path(sys.argv[1]), {'a.csv': b'x' * 5000})\n"
         "except PlanError as fault:\n"

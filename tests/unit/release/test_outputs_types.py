@@ -11,9 +11,9 @@ import pytest
 
 from support.release_plans import HOURS, count_aggregates, release_plan
 from undertow.mechanisms import SimulatedSource
-from undertow.release.column_types import column_types
-from undertow.release.job import Aggregates
-from undertow.release.outputs import table_bytes
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.answer import column_types
+from undertow.release.run._folder import table_bytes
 
 VALUE = {"column": "v", "low": 0, "high": 2}
 ARROW = {

@@ -13,8 +13,8 @@ from support.command import invoke
 from support.release_documents import visits_mapping, write_visits
 from undertow.errors import PlanError
 from undertow.release import from_table, load, open_source
-from undertow.release.engine import run_jobs
-from undertow.release.ledger_place import ledger_address
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.run._ledger_place import ledger_address
 
 DOCS = Path(__file__).parents[3] / "docs"
 

@@ -7,7 +7,7 @@ import pytest
 
 from support.release_plans import release_plan
 from undertow.mechanisms import SimulatedSource
-from undertow.release.job import Aggregates
+from undertow.release.engine.job import Aggregates
 
 ZONES, HOURS = ("A", "B", "C"), (0, 1)
 TRUE = {"A": 10, "B": 200, "C": 3000}

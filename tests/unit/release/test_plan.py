@@ -18,8 +18,8 @@ from undertow.errors import AssumptionError, BudgetExceeded, PlanError
 from undertow.ledger import BudgetLedger
 from undertow.mechanisms import SimulatedSource
 from undertow.privacy import ZCDP, Approx, Pure
-from undertow.release.job import Bounding, Slice
-from undertow.release.promise import restate
+from undertow.release.engine.job import Bounding, Slice
+from undertow.release.plan._budget import restate
 from undertow.spaces import Event, Stream, Table, Unbounded, User, Window
 from undertow.spaces.unit import parse_granularity
 

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from undertow.errors import AssumptionError, PlanError
-from undertow.release.document import release_from_mapping
-from undertow.release.measure import value_lattice
-from undertow.release.plan import plan_release
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.plan.encoding import value_lattice
+from undertow.release.plan.planned_release import plan_release
 
 SOURCE = {"table": "steps.csv", "unit": "person", "time": "ts"}
 WINDOWED = {

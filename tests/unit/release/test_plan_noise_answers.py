@@ -14,8 +14,8 @@ from support.release_plans import (
     value_aggregates,
 )
 from undertow.mechanisms import SimulatedSource
-from undertow.release.job import Aggregates
-from undertow.release.running import running_nodes
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.timeline import running_nodes
 
 VALUE = {"column": "v", "low": -2, "high": 6}
 ROWS = 5000

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from support.release_plans import COUNT, WINDOWED, release_plan
-from undertow.release.plan_shown import plan_text
-from undertow.release.record import ReleaseRun
+from undertow.release.plan.planned_release import plan_text
+from undertow.release.run.record import ReleaseRun
 
 ROWS = {"table": "t.csv", "per": "user"}
 VALUE = {"name": "v", "column": "v", "low": 0, "high": 1}

@@ -10,7 +10,7 @@ import pytest
 
 from support.release_plans import COUNT, WINDOWED, release_plan
 from undertow.errors import PlanError
-from undertow.release.plan_shown import EMPTY_WINDOWS, plan_text
+from undertow.release.plan.planned_release import EMPTY_WINDOWS, plan_text
 
 ROWS = {"table": "t.csv", "unit": "person", "per": "event", "time": "ts"}
 ACTIVE = {"name": "active", "select": "count", "where": "active = 1"}

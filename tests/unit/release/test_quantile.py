@@ -6,10 +6,9 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from undertow.release.intervals import IntegerNoise
-from undertow.release.job import Aggregates
-from undertow.release.quantile import Histogram, Quantiles
-from undertow.release.sensitivity import Contribution
+from undertow.release.engine.job import Aggregates
+from undertow.release.plan.encoding import Histogram, Quantiles
+from undertow.release.plan.noise import Contribution, IntegerNoise
 
 CUTS = tuple(Fraction(c) for c in (0, 1, 2, 5, 10))
 SILENT = IntegerNoise("laplace", Fraction(1, 1000))

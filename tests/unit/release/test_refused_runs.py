@@ -15,9 +15,9 @@ from undertow.errors import EngineError, PlanError
 from undertow.ledger import BudgetLedger
 from undertow.privacy import Pure
 from undertow.release import from_table, load, run_release
-from undertow.release import run as run_module
-from undertow.release.outputs import check_folder
-from undertow.release.plan import plan_release
+from undertow.release.plan.planned_release import plan_release
+from undertow.release.run import protocol as run_module
+from undertow.release.run._folder import check_folder
 from undertow.spaces import User
 
 HOURLY = {

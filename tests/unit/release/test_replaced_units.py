@@ -8,10 +8,10 @@ from itertools import combinations_with_replacement, product
 import pyarrow as pa
 import pytest
 
-from undertow.release.document import release_from_mapping
-from undertow.release.engine import run_jobs
-from undertow.release.plan import plan_release
-from undertow.release.source import open_source
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.plan.planned_release import plan_release
+from undertow.release.source.opening import open_source
 
 CELLS = [(zone, x) for zone in ("a", "b") for x in (1, 4)]
 KEYS = {"by": ["zone"], "keys": {"zone": ["a", "b"]}}

@@ -23,8 +23,8 @@ from undertow.ledger import BudgetLedger
 from undertow.mechanisms import SimulatedSource
 from undertow.privacy import Pure
 from undertow.release import from_table, load, run_release
-from undertow.release import run as run_module
-from undertow.release.record import read_record, release_key
+from undertow.release.run import protocol as run_module
+from undertow.release.run.record import read_record, release_key
 from undertow.spaces import Stream, User
 
 VISITS = pa.table(
@@ -396,8 +396,8 @@ def test_distinct_units_of_rows_that_count_by_themselves_are_refused():
 
 @pytest.mark.parametrize("table", ["visits/*.parquet", "visits/*/part?.parquet"])
 def test_a_pattern_has_the_ledger_of_its_folder(table, tmp_path):
-    from undertow.release.document import read_release
-    from undertow.release.ledger_place import ledger_address
+    from undertow.release.document.release_document import read_release
+    from undertow.release.run._ledger_place import ledger_address
 
     path = write_visits(tmp_path, source={"table": table})
     place = tmp_path / "visits" / "visits.ledger"

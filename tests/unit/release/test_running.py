@@ -8,7 +8,7 @@ import pytest
 from undertow.composition import Plan, Release
 from undertow.errors import PlanError
 from undertow.privacy import Pure
-from undertow.release.running import (
+from undertow.release.plan.timeline import (
     Node,
     node_view,
     run_node,

@@ -9,9 +9,10 @@ import pytest
 
 from undertow.errors import PlanError
 from undertow.ledger import BudgetLedger
-from undertow.release import earlier, from_table, measure
-from undertow.release.running import Node, node_view
-from undertow.release.timeline import Timeline
+from undertow.release import from_table
+from undertow.release.plan import encoding as measure
+from undertow.release.plan.timeline import Node, Timeline, node_view
+from undertow.release.run import record as earlier
 
 HOURLY = {
     "source": {

@@ -11,7 +11,8 @@ from undertow.errors import BudgetExceeded, LedgerError
 from undertow.ledger import BudgetLedger
 from undertow.ledger import _place as connection
 from undertow.privacy.loss import Pure
-from undertow.release import load, run
+from undertow.release import load
+from undertow.release.run import protocol as run
 from undertow.spaces import Stream, User
 
 

@@ -15,11 +15,10 @@ from undertow.errors import AssumptionError, BudgetExceeded, LimitReached, PlanE
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.release import load, open_source, plan_release, release_from_mapping
-from undertow.release.allotment import calibrate_rho
-from undertow.release.engine import run_jobs
-from undertow.release.ledger_place import open_ledger
-from undertow.release.promise import restate
-from undertow.release.run import with_charge
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.plan._budget import calibrate_rho, restate
+from undertow.release.run._ledger_place import open_ledger
+from undertow.release.run.protocol import with_charge
 from undertow.report import ReleaseReport
 
 PROMISES = (
@@ -148,7 +147,7 @@ def test_a_ledger_with_the_promise_has_room_for_all_tries_of_all_runs(
 
 @pytest.mark.parametrize("runs", [1, 30])
 def test_a_divided_promise_adds_up_to_no_more_than_the_whole(runs):
-    from undertow.release.sanity import split_promise
+    from undertow.release.plan._sanity_count import split_promise
 
     random = Random(runs)
     for _ in range(40):

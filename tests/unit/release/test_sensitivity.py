@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.sensitivity import Contribution, Reach
+from undertow.release.plan.noise import Contribution, Reach
 
 BOUNDS = [
     (rows, groups, per_group, cells)

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.release.intervals import IntegerNoise, ratio_interval
-from undertow.release.shares import _PARTS, _radii, share_interval, share_radius
+from undertow.release.plan.noise import (
+    _SHARE_PARTS as _PARTS,
+)
+from undertow.release.plan.noise import (
+    IntegerNoise,
+    _radii,
+    ratio_interval,
+    share_interval,
+    share_radius,
+)
 
 NOISES = [
     IntegerNoise("laplace", Fraction(300)),

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from undertow.errors import EngineError, PlanError
-from undertow.release import source_files
-from undertow.release.engine import run_jobs
-from undertow.release.job import Grid, Job
-from undertow.release.source import guarded, open_source
+from undertow.release.engine.job import Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source import _file as source_files
+from undertow.release.source.opening import open_source
+from undertow.release.source.table import guarded
 
 CANARY = "canary-7f3a"
 JOB = Job("zones", ("rows",), by=("zone",), grid=Grid(("zone",), (("A", "B", "C"),)))

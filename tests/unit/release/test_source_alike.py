@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.source import open_source
+from undertow.release.source.opening import open_source
 
 SAID = (
     r"must have the same columns .*, got b\.{0}, whose .* a\.{0}; write them alike\.$"

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from support.examples import given_examples
 from undertow.errors import PlanError
-from undertow.release import source_lines
-from undertow.release.source import open_source
-from undertow.release.source_lines import LONGEST_ROW, copy_rows, line_ending
+from undertow.release.source import _plain_file as source_lines
+from undertow.release.source._plain_file import LONGEST_ROW, copy_rows, line_ending
+from undertow.release.source.opening import open_source
 
 SPECIAL = [b'"', b'"', b'""', b",", b",", b"\n", b"\n", b"\r\n", b"\r"]
 PLAIN = [b"a", b"bc", b" ", b"\xff", "é".encode(), b"\0", b"\x1f", b"\xef\xbb\xbf"]

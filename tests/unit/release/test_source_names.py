@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release import from_table, load, source_paths
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Job
-from undertow.release.source import open_source
-from undertow.release.source_names import types_entry
+from undertow.release import from_table, load
+from undertow.release.document._error import types_entry
+from undertow.release.engine.job import Bounding, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source import _place as source_paths
+from undertow.release.source.opening import open_source
 
 TWICE = {
     "same": ["zone", "n", "zone"],

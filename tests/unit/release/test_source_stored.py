@@ -10,9 +10,10 @@ import ibis
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Grid, Job, Slice
-from undertow.release.source import Source, open_source
+from undertow.release.engine.job import Bounding, Grid, Job, Slice
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
+from undertow.release.source.table import Source
 
 PEOPLE, COPIES, MOST = 20, 100, 3
 DATA = f"select i % {PEOPLE} as p, i as x from range({PEOPLE * COPIES}) r(i)"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Slice
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job, Slice
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 TEXTS = {
     "2026-01-01T02:30:00+02:00": "2026-01-01 00:30:00",

@@ -12,7 +12,7 @@ import pytest
 from support.release_times import FORMATS, near_misses, read_by_python
 from undertow.errors import PlanError
 from undertow.release import open_source, release_from_mapping, release_schema
-from undertow.release.time_format import DIRECTIVES, TimeFormat
+from undertow.release.document.time import DIRECTIVES, TimeFormat
 
 
 def read(texts, form, kind="timestamp"):
@@ -182,7 +182,7 @@ def test_every_directive_is_one_of_python_and_is_told_of():
 )
 def test_a_ledger_is_told_what_units_are_read_as(table, types, frame):
     from undertow.release import plan_release
-    from undertow.release.ledger_place import frame_of
+    from undertow.release.run._ledger_place import frame_of
 
     document = mapping(types)
     source = document.source.model_copy(update={"table": table})

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undertow.release.intervals import IntegerNoise
-from undertow.release.totals import total_log_tail, total_radius
+from undertow.release.plan.noise import IntegerNoise, total_log_tail, total_radius
 
 NOISES = [
     IntegerNoise("laplace", Fraction(1, 3)),

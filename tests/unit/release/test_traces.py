@@ -13,12 +13,13 @@ from support.release_documents import visits_mapping, write_visits
 from undertow.errors import BudgetError, PlanError
 from undertow.ledger import BudgetLedger
 from undertow.privacy import Pure
-from undertow.release import earlier, from_table, load
-from undertow.release import run as run_module
-from undertow.release.document import release_from_mapping
-from undertow.release.record import former_key, release_key
-from undertow.release.table_place import former_place, table_of
-from undertow.release.traces import require_own_folder
+from undertow.release import from_table, load
+from undertow.release.document.release_document import release_from_mapping
+from undertow.release.run import protocol as run_module
+from undertow.release.run import record as earlier
+from undertow.release.run._folder import require_own_folder
+from undertow.release.run.record import former_key, release_key
+from undertow.release.source._place import former_place, table_of
 from undertow.spaces import Stream, User
 
 LEDGER = "visits.ledger"

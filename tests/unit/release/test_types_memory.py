@@ -15,10 +15,10 @@ import pytest
 
 from undertow.errors import EngineError, PlanError
 from undertow.release import from_table
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Job
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 
 def objects(*cells) -> pd.DataFrame:

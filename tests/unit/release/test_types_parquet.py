@@ -11,12 +11,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from undertow.errors import EngineError, PlanError
-from undertow.release import engine_sql
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Job
-from undertow.release.measure import value_lattice
-from undertow.release.source import open_source
+from undertow.release.engine import _dialect as engine_sql
+from undertow.release.engine.job import Bounding, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.plan.encoding import value_lattice
+from undertow.release.source.opening import open_source
 
 KEY = bytes(range(32))
 LARGE = 10**37

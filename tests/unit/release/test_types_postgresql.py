@@ -9,12 +9,11 @@ import psycopg
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.coding import bin_number
-from undertow.release.engine import run_jobs
-from undertow.release.engine_sql import held
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Value
-from undertow.release.source import open_source
+from undertow.release.engine._dialect import held
+from undertow.release.engine.job import Bounding, Grid, Job, Value
+from undertow.release.engine.pipeline import bin_number, run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 LETTERS = Grid(("x",), (("a", "b", "z"),))
 PER_LETTER = Job("c", ("rows",), by=("x",), grid=LETTERS)

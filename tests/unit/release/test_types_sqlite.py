@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from undertow.release import source_sqlite
-from undertow.release.engine import run_jobs
-from undertow.release.job import Bounding, Job, Slice
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Job, Slice
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source import _file as source_sqlite
+from undertow.release.source.opening import open_source
 
 
 def written(folder: Path, kind: str, cells: list[Any]) -> Path:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 ZONES = ("a", "b")
 BY_ZONE = Job("c", ("rows", "units"), by=("x",), grid=Grid(("x",), (ZONES,)))

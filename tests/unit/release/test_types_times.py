@@ -10,10 +10,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from undertow.errors import PlanError
-from undertow.release.engine import run_jobs
-from undertow.release.expression import parse_expression
-from undertow.release.job import Bounding, Grid, Job, Slice
-from undertow.release.source import open_source
+from undertow.release.engine.job import Bounding, Grid, Job, Slice
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
+from undertow.release.source.opening import open_source
 
 HOUR = 3_600_000_000
 FAR = [2**62, -(2**62), 2**63 - 1, -(2**63), -(2**63) + 1]

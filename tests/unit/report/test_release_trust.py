@@ -8,7 +8,7 @@ import pytest
 
 from support.release_plans import COUNT, WINDOWED
 from support.release_records import MARKOV, finished_record, planned_record
-from undertow.release.plan_shown import EMPTY_WINDOWS
+from undertow.release.plan.planned_release import EMPTY_WINDOWS
 from undertow.report._release_html import cell_chart
 from undertow.report._release_section import (
     checked,

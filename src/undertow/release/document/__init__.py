@@ -1,0 +1,1 @@
+"""What does a release file say? Its parts, read strictly, each error one sentence."""

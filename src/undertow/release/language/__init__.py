@@ -1,0 +1,1 @@
+"""What do `where` and derived columns mean? The same on every engine."""
