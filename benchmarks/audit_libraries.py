@@ -18,9 +18,8 @@ from importlib import import_module, metadata
 from typing import Any, NamedTuple
 
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_peers import DiffprivlibSubject, OpenDPSubject
-from undertow.audit.subjects import Subject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import DiffprivlibSubject, OpenDPSubject, Subject
 
 FACTORS = (1.0, 1 / 1.3, 2.0)
 CONFIDENCE = 0.99

@@ -24,9 +24,10 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from undertow_studies.audit_repeat import Target, sample_reading
 
 from undertow.audit import Claim, audit_local
-from undertow.audit._trials import Source, UniformTrials
+from undertow.audit._trial import Source, UniformTrials
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     LocalProtocol,
@@ -34,8 +35,6 @@ from undertow.mechanisms.local import (
     OptimizedUnary,
     SubsetSelection,
 )
-from undertow.studies.audit_common import Target
-from undertow.studies.audit_reports import sample_reading
 
 CATEGORIES, LEVELS, TRIALS, REPEATS = 3052, range(1, 17), 1_000_000, 5
 PLAIN_SHARE, REPORT_SHARE, CHUNK, SEED = 1000, 10, 16_384, 20262

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.command import invoke
-from undertow.audit import pair
+from undertow.audit.pair import fixed as pair
 
 GUIDES = Path(__file__).parents[1] / "docs" / "how-to"
 FILES = re.compile(r"Save as `(\w+\.py)`:\n+```py\n(.*?)^```$", re.M | re.S)

@@ -30,13 +30,12 @@ ARROWS = {
     "correlation": CORE[:4],
     "risk": CORE[:5],
     "audit": CORE[:6],
-    "studies": CORE,
     "datasets": CORE,
     "ledger": ["privacy", "spaces", "composition", "correlation"],
     "release": [*CORE, "ledger"],
-    "plotting": [*CORE, "studies", "release"],
+    "plotting": [*CORE, "release"],
     "report": [*CORE, "plotting", "ledger", "release"],
-    "cli": [*CORE, "studies", "datasets", "plotting", "ledger", "release", "report"],
+    "cli": [*CORE, "datasets", "plotting", "ledger", "release", "report"],
     "__main__": ["cli"],
 }
 SHARED = {
@@ -53,7 +52,7 @@ OPTIONAL = {
     "_address.py": {"sqlalchemy"},
     "mechanisms/noise/secure.py": {"opendp"},
     "audit/runner.py": {"joblib"},
-    "audit/learned.py": {"sklearn", "threadpoolctl"},
+    "audit/event.py": {"sklearn", "threadpoolctl"},
 }
 
 

@@ -25,7 +25,6 @@ PACKAGES = [
             "composition",
             "correlation",
             "audit",
-            "audit.faults",
             "risk",
             "risk.attacks",
             "risk.bounds",
@@ -35,7 +34,6 @@ PACKAGES = [
             "ledger",
             "release",
             "report",
-            "studies",
         )
     ),
 ]

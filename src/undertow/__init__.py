@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         privacy,
         risk,
         spaces,
-        studies,
     )
     from undertow.composition import (
         Allocation,
@@ -180,7 +179,6 @@ __all__ = [
     "privacy",
     "risk",
     "spaces",
-    "studies",
 ]
 
 # `ledger` and `release` need their extras, so a star import leaves them out.
@@ -198,7 +196,6 @@ _SUBPACKAGES = frozenset(
         "report",
         "risk",
         "spaces",
-        "studies",
     }
 )
 _HOMES = ("composition", "privacy", "spaces")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undertow.audit import AuditError, Claim, RecordedSubject, audit_pair
-from undertow.audit.recorded import require_once
+from undertow.audit.record import require_once
 
 LAWS = ("normal", "clipped", "whole", "geometric", "heavy", "pool", "coins", "vector")
 SHOWN = ("normal", "clipped", "whole", "pool", "vector")

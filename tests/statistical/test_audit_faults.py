@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-
-from undertow.audit.faults import (
+from undertow_studies.faults import (
     FAULTS,
     GaussianLaw,
     LaplaceLaw,

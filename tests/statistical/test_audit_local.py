@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from undertow.audit.certify import odds_epsilon, success_epsilon
+from undertow.audit.certificate import (
+    SequentialTest,
+    odds_epsilon,
+    proportion_sequence,
+    success_epsilon,
+)
 from undertow.audit.claim import Claim
 from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.sequential import SequentialTest, proportion_sequence
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     OptimizedHashing,

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from undertow.audit import CallableSubject, Claim
-from undertow.audit.pair import audit_pair
+from undertow.audit.pair.fixed import audit_pair
 
 pd = pytest.importorskip("pandas")
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.audit.certify import event_epsilon
+from undertow.audit.certificate import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.events import best_event
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.event import best_event
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject
 
 AUDITS = 120
 LIMIT = int(stats.binom.isf(1e-6, AUDITS, 0.01))

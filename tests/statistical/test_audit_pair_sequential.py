@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.audit.certify import event_epsilon
+from undertow.audit.certificate import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.pair_sequential import audit_pair_until_refuted, certify_anytime
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.pair.sequential import audit_pair_until_refuted, certify_anytime
+from undertow.audit.subject import CallableSubject
 
 
 def respond(values, rng):

@@ -7,10 +7,8 @@ import pytest
 from scipy.stats import binom
 
 from undertow.audit import Claim, audit_local
-from undertow.audit._moments import Moments
-from undertow.audit._threat_audit import ThreatTest
-from undertow.audit._threat_trials import ThreatTrials
-from undertow.audit._trials import Source
+from undertow.audit._trial import Source
+from undertow.audit.threat import Moments, ThreatTest, ThreatTrials
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.risk import Knowledge, Prior, Success, Threat, advantage

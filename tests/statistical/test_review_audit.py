@@ -15,10 +15,9 @@ from scipy.stats import binom
 from undertow.audit.claim import Claim
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.pair import audit_pair
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import MechanismSubject, ProtocolSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.record import RecordedSubject
+from undertow.audit.subject import CallableSubject, MechanismSubject, ProtocolSubject
 from undertow.correlation import JointTable
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.local import (

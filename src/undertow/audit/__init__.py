@@ -5,53 +5,67 @@ privacy parameter that holds with a stated confidence. A claim is violated exact
 the certificate exceeds it; it is never confirmed.
 """
 
-from undertow.audit._choice import pilot_size
-from undertow.audit._low_bits import lowest_bit, residue
-from undertow.audit._pair_outcome import pair_trials_needed
-from undertow.audit._population import (
+from undertow.audit._method import pilot_size
+from undertow.audit.certificate import (
+    SequentialTest,
+    SequentialVerdict,
     claim_p_value,
     epsilon_from_advantage,
     epsilon_from_success,
-    trials_needed,
-)
-from undertow.audit.baseline import Baseline, Tail, ldp_auditor, ldp_auditor_epsilon
-from undertow.audit.certify import (
     event_epsilon,
     event_mu,
     odds_epsilon,
-    success_ceiling,
-    success_epsilon,
-    success_mu,
-)
-from undertow.audit.claim import Adjacency, Claim, Parameter
-from undertow.audit.curve import Curve, recorded_curve, repeated_curve
-from undertow.audit.events import LabelEvent, Score, ScoreEvent
-from undertow.audit.inversion import Inversion, estimate_level, family_success
-from undertow.audit.leakage import audit_leakage
-from undertow.audit.learned import learned_scores
-from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.pair import audit_pair
-from undertow.audit.pair_sequential import audit_pair_until_refuted
-from undertow.audit.protocol_level import estimate_protocol_level
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.result import AuditResult, MethodResult, Verdict
-from undertow.audit.runner import affordable_trials, run_chunks
-from undertow.audit.sequential import (
-    SequentialTest,
-    SequentialVerdict,
     proportion_sequence,
     ratio_mu_sequence,
     ratio_sequence,
+    success_ceiling,
+    success_epsilon,
+    success_mu,
+    trials_needed,
 )
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subject_command import CommandSubject
-from undertow.audit.subject_peers import (
+from undertow.audit.claim import Adjacency, Claim, Parameter
+from undertow.audit.event import (
+    LabelEvent,
+    Score,
+    ScoreEvent,
+    learned_scores,
+    lowest_bit,
+    residue,
+)
+from undertow.audit.inversion import (
+    Inversion,
+    estimate_level,
+    estimate_protocol_level,
+    family_success,
+)
+from undertow.audit.leakage import audit_leakage
+from undertow.audit.local import (
+    Baseline,
+    Curve,
+    Tail,
+    audit_local,
+    audit_until_refuted,
+    ldp_auditor,
+    ldp_auditor_epsilon,
+    recorded_curve,
+    repeated_curve,
+)
+from undertow.audit.pair.fixed import audit_pair, pair_trials_needed
+from undertow.audit.pair.sequential import audit_pair_until_refuted
+from undertow.audit.program import CommandSubject
+from undertow.audit.record import RecordedSubject
+from undertow.audit.result import AuditResult, MethodResult, Verdict
+from undertow.audit.runner import affordable_trials, run_chunks
+from undertow.audit.subject import (
+    CallableSubject,
     ClientSubject,
     DiffprivlibSubject,
+    MechanismSubject,
     OpenDPSubject,
+    ProtocolSubject,
+    Subject,
 )
-from undertow.audit.subjects import MechanismSubject, ProtocolSubject, Subject
-from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
+from undertow.audit.threat import advantage_epsilon, advantage_limit, advantage_mu
 from undertow.errors import AuditError
 
 __all__ = [

@@ -1,9 +1,4 @@
-r"""What is promised: a loss, and for which change of the data it is promised.
-
-An audit mostly compares two inputs that differ in one record's value, and then a
-promise about adding or removing a record is first turned into one about replacing it.
-Where one input has a record more than the other, the promise is tested as it stands.
-"""
+"""What is promised: a loss, and for which change of the data it is promised."""
 
 from __future__ import annotations
 
@@ -20,8 +15,6 @@ from undertow.numeric.rounding import exp_up, inflate, keep_exact
 from undertow.privacy.loss import GDP, Approx, Pure
 from undertow.privacy.result import to_plain
 from undertow.privacy.tradeoff import ApproxTradeOff, GaussianTradeOff, refutes
-
-__all__ = ["Adjacency", "Claim", "Parameter"]
 
 Parameter = Literal["epsilon", "mu"]
 """What a claim bounds; its certificates and estimates are about the same."""

@@ -1,8 +1,4 @@
-r"""Which epsilon a known protocol has, from how often its simple attack is right.
-
-Sharper than the black-box inverse and weaker in meaning: it presumes that the code
-*is* the protocol, so it estimates a parameter and certifies nothing.
-"""
+"""Which epsilon a known protocol has, from how often its simple attack is right."""
 
 from __future__ import annotations
 
@@ -17,14 +13,24 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    LocalHashing,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
     grr_success,
     hash_buckets,
     hashing_success,
     oue_advantage,
     she_success,
+    subset_size,
     subset_success,
     sue_advantage,
     the_advantage,
+    the_threshold,
 )
 from undertow.privacy.result import to_plain
 from undertow.risk.intervals import clopper_pearson
@@ -32,13 +38,6 @@ from undertow.risk.scalar.uniform import (
     gaussian_placement_advantage,
     laplace_placement_advantage,
 )
-
-__all__ = [
-    "FAMILIES",
-    "Inversion",
-    "estimate_level",
-    "family_success",
-]
 
 FAMILIES = (
     "blh",
@@ -306,3 +305,76 @@ _SUCCESS: dict[str, Callable[[int, float], float]] = {
     "sue": lambda m, e: sue_advantage(m, e) + 1.0 / m,
     "the": lambda m, e: (the_advantage(m, e) if e else 0.0) + 1.0 / m,
 }
+
+
+# Which family a protocol belongs to, and which level its simple attack tells.
+
+# Classes whose law is fixed by the categories and epsilon.
+_PLAIN = {
+    GeneralizedResponse: "grr",
+    OptimizedUnary: "oue",
+    SummationHistogram: "she",
+    SymmetricUnary: "sue",
+}
+
+
+def estimate_protocol_level(
+    protocol: Any,
+    successes: SupportsIndex,
+    trials: SupportsIndex,
+    *,
+    confidence: float = 0.99,
+) -> Inversion | None:
+    """Estimate the level of a protocol by the family that its class belongs to.
+
+    Parameters
+    ----------
+    protocol : LocalProtocol
+        Its class and its sizes are used; its epsilon only to tell whether the sizes and
+        the threshold follow the rule of the family.
+    successes, trials : int
+        Right guesses of the simple attack, of how many; every value equally often.
+    confidence : float, optional
+        Of the two-sided interval.
+
+    Returns
+    -------
+    Inversion or None
+        None for whatever is no protocol, for an encoding with probabilities of its own,
+        and for a threshold other than the best one: no level stands for them.
+
+    Examples
+    --------
+    >>> fit = estimate_protocol_level(GeneralizedResponse(100, 1), 6945, 100_000)
+    >>> fit.family, round(fit.value, 3)
+    ('grr', 2.0)
+    """
+    found = _family_of(protocol)
+    if found is None:
+        return None
+    family, shape = found
+    return estimate_level(
+        family,
+        successes,
+        trials,
+        categories=protocol.categories,
+        shape=shape,
+        confidence=confidence,
+    )
+
+
+def _family_of(protocol: Any) -> tuple[str, int | None] | None:
+    """Return the family of a protocol, and its sizes if they are not by the rule."""
+    if isinstance(protocol, SubsetSelection):
+        rule = subset_size(protocol.categories, float(protocol.epsilon))
+        return "ss", None if protocol.subset == rule else protocol.subset
+    if isinstance(protocol, LocalHashing):
+        if protocol.buckets == 2 and not isinstance(protocol, OptimizedHashing):
+            return "blh", None
+        rule = hash_buckets(float(protocol.epsilon))
+        return "olh", None if protocol.buckets == rule else protocol.buckets
+    if isinstance(protocol, ThresholdHistogram):
+        best = the_threshold(float(protocol.epsilon))
+        return ("the", None) if protocol.threshold == best else None
+    plain = _PLAIN.get(type(protocol))
+    return None if plain is None else (plain, None)

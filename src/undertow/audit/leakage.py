@@ -1,9 +1,4 @@
-r"""Audits of what correlated records leak: the attacker may know some of them.
-
-The claim bounds how much any attacker's odds between two secrets can change. The
-attackers, known values and events are searched on one part of the runs and one of them
-is tested on another, as in :mod:`undertow.correlation.empirical`.
-"""
+"""Audits of what correlated records leak: the attacker may know some of them."""
 
 from __future__ import annotations
 
@@ -14,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_probability
-from undertow.audit._freshness import probe
-from undertow.audit._pair_outcome import runs_needed
-from undertow.audit.certify import event_epsilon
+from undertow.audit._outcome import require_unmasked, shortened
+from undertow.audit.certificate import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.outputs import require_unmasked, shortened
+from undertow.audit.pair.fixed import runs_needed
+from undertow.audit.record import probe
 from undertow.audit.result import AuditResult, MethodResult
 from undertow.correlation.empirical import BlackBox, Trial, verify_claim
 from undertow.correlation.model import Model
@@ -27,8 +22,6 @@ from undertow.errors import AuditError
 from undertow.numeric.rounding import nudge_down
 from undertow.privacy.loss import Pure
 from undertow.privacy.result import Witness
-
-__all__ = ["audit_leakage"]
 
 # Covers the rounding of the limits in the certificate.
 _MARGIN = 1e-9

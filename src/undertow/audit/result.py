@@ -13,8 +13,6 @@ from undertow.audit.claim import Claim, Parameter
 from undertow.audit.inversion import Inversion
 from undertow.privacy.result import Estimate, Witness, _Shown, to_plain
 
-__all__ = ["AuditResult", "MethodResult", "Verdict"]
-
 Verdict = Literal["violated", "not refuted"]
 """Refuted with the stated confidence, or not; a promise is never confirmed."""
 

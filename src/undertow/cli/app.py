@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from undertow.cli.output import (
+from undertow.cli._output import (
     EXIT_BAD_INPUT,
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -25,8 +25,6 @@ from undertow.cli.output import (
     stoppable,
 )
 from undertow.errors import UndertowError
-
-__all__ = ["app", "main"]
 
 _SUMMARY = "What differentially private releases cost together, and what they leak."
 # The parser's own class; where it lives differs between versions of typer.

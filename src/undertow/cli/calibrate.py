@@ -6,10 +6,9 @@ from typing import Any
 
 import typer
 
-from undertow.cli import model_options as opt
-from undertow.cli.json_values import library_input
-from undertow.cli.leak_tables import print_calibration
-from undertow.cli.models import (
+from undertow.cli import _model as opt
+from undertow.cli._input import library_input
+from undertow.cli._model import (
     blocks_model,
     gaussian_model,
     joint_model,
@@ -17,12 +16,18 @@ from undertow.cli.models import (
     pedigree_model,
     read_query,
 )
-from undertow.cli.output import guarded, print_json, working
-from undertow.correlation import Accuracy, LeakageCalibration, Model, Query
-from undertow.correlation import calibrate as calibrate_model
+from undertow.cli._output import guarded, print_json, working
+from undertow.cli.leak import print_calibration
+from undertow.correlation import (
+    Accuracy,
+    LeakageCalibration,
+    Model,
+    Query,
+)
+from undertow.correlation import (
+    calibrate as calibrate_model,
+)
 from undertow.privacy.result import to_plain
-
-__all__ = ["calibrate", "calibration_record"]
 
 calibrate = typer.Typer(
     name="calibrate",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from undertow.cli.fit_tables import print_gaussian_fit, print_markov_fit
-from undertow.cli.json_values import library_input
-from undertow.cli.output import complain, guarded, print_json
+from undertow.cli._input import library_input
+from undertow.cli._output import complain, guarded, print_json
 from undertow.correlation import GaussianFit, MarkovFit, fit_gaussian, fit_markov
+from undertow.correlation.observation import GoodnessOfFit
 from undertow.datasets import read_columns
 from undertow.errors import EstimatedModelWarning, ModelError
-
-__all__ = ["fit"]
 
 fit = typer.Typer(
     name="fit",
@@ -168,3 +169,66 @@ def _warnings_as_sentences() -> Iterator[None]:
         yield
     for warning in caught:
         complain(f"Warning: {warning.message}")
+
+
+# Fitted models in the terminal.
+
+
+def print_markov_fit(found: MarkovFit) -> None:
+    """Print the transition matrix with its limits, the ratios and the tests."""
+    console = Console()
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column("from")
+    for state in found.states:
+        table.add_column(Text(f"to {state}"))
+    for row, state in enumerate(found.states):
+        cells = [
+            f"{found.transition[row, j]:.6f} [{found.lower[row, j]:.4f}, "
+            f"{found.upper[row, j]:.4f}]"
+            for j in range(len(found.states))
+        ]
+        table.add_row(Text(str(state)), *(Text(cell) for cell in cells))
+    console.print(table)
+    seen = int(found.counts.sum())
+    _line(
+        console,
+        f"{seen} transitions of {found.length} records, {found.missing} missing; "
+        f"limits hold together with confidence {found.confidence:g}",
+    )
+    _line(
+        console,
+        f"largest ratio γ = {found.gamma:.6g}; projective diameter Δ = "
+        f"{found.diameter:.6g}, at most {found.diameter_upper:.6g} in the region",
+    )
+    _print_checks(console, found.checks)
+
+
+def print_gaussian_fit(found: GaussianFit) -> None:
+    """Print deviations, correlations, limits and the tests."""
+    console = Console()
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for heading in ("member", "mean", "deviation", *found.names):
+        table.add_column(Text(heading))
+    deviations = found.covariance.diagonal() ** 0.5
+    for j, name in enumerate(found.names):
+        row = found.covariance[j] / (deviations[j] * deviations)
+        cells = [f"{found.mean[j]:.6g}", f"{deviations[j]:.6g}"]
+        table.add_row(Text(name), *cells, *(f"{value:.4f}" for value in row))
+    console.print(table)
+    _line(
+        console,
+        f"{found.groups} groups, {found.dropped} left out; largest correlation "
+        f"{found.correlation:.6g}, at most {found.correlation_upper:.6g}; deviations "
+        f"differ by a factor of at most {found.deviation_ratio_upper:.6g} "
+        f"(confidence {found.confidence:g})",
+    )
+    _print_checks(console, found.checks)
+
+
+def _print_checks(console: Console, checks: Sequence[GoodnessOfFit]) -> None:
+    for check in checks:
+        _line(console, check.summary)
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -15,8 +15,8 @@ import typer
 
 from undertow._address import shown_address
 from undertow._text import on_one_line
-from undertow.cli.files import path_of
-from undertow.cli.output import (
+from undertow.cli._input import path_of
+from undertow.cli._output import (
     EXIT_BAD_INPUT,
     EXIT_REFUSED,
     complain,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from undertow.release import ReleaseFile, ReleasePlan, ReleaseRun
     from undertow.release.run._ledger_place import NewBudget
 
-__all__ = ["release"]
 
 release = typer.Typer(
     name="release",

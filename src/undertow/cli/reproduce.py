@@ -8,22 +8,25 @@ import json
 import os
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from undertow.cli.output import complain, guarded, print_json
-from undertow.cli.study_data import study_data
-from undertow.cli.study_tables import print_checks, print_studies, tally
+from undertow.cli._output import complain, guarded, print_json
 from undertow.datasets import data_folder
 from undertow.errors import PlanError
-from undertow.studies import STUDIES, Inputs, Study, StudyResult
 
-__all__ = ["reproduce"]
+if TYPE_CHECKING:
+    from undertow_studies import Check, Study, StudyResult
+    from undertow_studies.study import Status
 
 
 def reproduce(
@@ -65,6 +68,9 @@ def reproduce(
             _list(json_output=json_output)
             return
         chosen = _choose(names)
+        from undertow_studies import Inputs
+        from undertow_studies.data import study_data
+
         folder = data_folder(data)
         if out.exists() and not out.is_dir():
             raise PlanError(f"out must be a folder, got the file {out}.")
@@ -83,21 +89,33 @@ def reproduce(
                 typer.echo(f"\nall {len(results)} studies; {tally(every)}")
 
 
+def _studies() -> Sequence[Study]:
+    """Return all studies; they are a distribution of their own."""
+    try:
+        from undertow_studies import STUDIES
+    except ModuleNotFoundError:
+        raise PlanError(
+            "undertow_studies must be installed to reproduce the sources, got none; "
+            "run pip install undertow-studies."
+        ) from None
+    return STUDIES
+
+
 def _list(*, json_output: bool) -> None:
     if json_output:
         rows = [
             {"name": s.name, "title": s.title, "source": s.source, "needs": s.needs}
-            for s in STUDIES
+            for s in _studies()
         ]
         print_json({"studies": rows})
     else:
-        print_studies(STUDIES)
+        print_studies(_studies())
 
 
 def _choose(names: Sequence[str]) -> list[Study]:
     if list(names) == ["all"]:
-        return list(STUDIES)
-    by_name = {study.name: study for study in STUDIES}
+        return list(_studies())
+    by_name = {study.name: study for study in _studies()}
     for name in names:
         if name not in by_name:
             raise PlanError(
@@ -206,3 +224,64 @@ def _record(result: StudyResult, files: Sequence[Path]) -> dict[str, Any]:
         "files": [str(path) for path in files],
         "checks": [check.to_dict() for check in result.checks],
     }
+
+
+# Studies and their checks in the terminal.
+
+_STYLE: dict[Status, str] = {
+    "match": "green",
+    "erratum": "yellow",
+    "differs": "red",
+    "stand-in": "cyan",
+    "not published": "dim",
+}
+
+
+def print_studies(studies: Sequence[Study]) -> None:
+    """Print one line a study: name, what it shows, where it is printed."""
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for heading in ("name", "shows", "source"):
+        table.add_column(heading, overflow="fold")
+    for study in studies:
+        table.add_row(study.name, Text(study.title), Text(study.source))
+    Console().print(table)
+
+
+def print_checks(result: StudyResult, files: Sequence[Path]) -> None:
+    """Print the checks of one study, and where its files are."""
+    console = Console()
+    console.print(
+        f"\n[bold]{result.name}[/bold]  {result.title} ({result.source}; "
+        f"data: {result.data})",
+        highlight=False,
+        soft_wrap=True,
+    )
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for heading in ("quantity", "published", "ours", "status", "note"):
+        table.add_column(heading, overflow="fold")
+    for check in result.checks:
+        table.add_row(
+            Text(check.quantity),
+            _shown(check.published),
+            _shown(check.ours),
+            Text(f"{check.status} {check.erratum}".strip(), style=_STYLE[check.status]),
+            Text(check.note),
+        )
+    console.print(table)
+    if result.drawn:
+        console.print(f"drawn: {result.drawn}", highlight=False, soft_wrap=True)
+    console.print(tally(result.checks), highlight=False, soft_wrap=True)
+    names = ", ".join(str(path) for path in files)
+    console.print(f"files: {names}", highlight=False, soft_wrap=True, markup=False)
+
+
+def tally(checks: Sequence[Check]) -> str:
+    """Count the checks of each status; what was never published is no match."""
+    counts = Counter(check.status for check in checks)
+    return "checks: " + ", ".join(f"{counts[s]} {s}" for s in _STYLE if counts[s])
+
+
+def _shown(value: float | str | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

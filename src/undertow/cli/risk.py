@@ -6,38 +6,34 @@ from dataclasses import dataclass
 
 import typer
 
-from undertow.cli import risk_options as opt
-from undertow.cli.json_values import library_input
-from undertow.cli.output import guarded, print_json, working
-from undertow.cli.risk_inputs import (
-    leave_out,
-    read_channel,
-    read_families,
-    read_family,
-    read_parameter,
-    read_target,
-    read_threat,
-)
-from undertow.cli.risk_records import (
-    Description,
-    Weights,
-    read_records,
-    read_weights,
-)
-from undertow.cli.risk_results import (
+from undertow.cli import _threat as opt
+from undertow.cli._input import library_input
+from undertow.cli._output import guarded, print_json, working
+from undertow.cli._risk_result import (
     Row,
     advantage_record,
     assess,
     calibration_record,
     comparison_record,
     level_record,
-    row_at,
-)
-from undertow.cli.risk_tables import (
     print_advantage,
     print_calibration,
     print_card,
     print_comparison,
+    row_at,
+)
+from undertow.cli._threat import (
+    Description,
+    Weights,
+    leave_out,
+    read_channel,
+    read_families,
+    read_family,
+    read_parameter,
+    read_records,
+    read_target,
+    read_threat,
+    read_weights,
 )
 from undertow.errors import AssumptionError, ModelError
 from undertow.privacy.result import to_plain
@@ -45,8 +41,6 @@ from undertow.risk import Channel, Threat
 from undertow.risk.calibration import calibrate
 from undertow.risk.card import risk_card
 from undertow.risk.families import Family
-
-__all__ = ["risk"]
 
 risk = typer.Typer(
     name="risk",

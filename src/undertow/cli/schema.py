@@ -6,11 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from undertow.cli.output import guarded, print_json
+from undertow.cli._output import guarded, print_json
 from undertow.composition import plan_schema
 from undertow.errors import PlanError
-
-__all__ = ["schema"]
 
 
 def _release_schema() -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from undertow.plotting.style import BASELINE, COLOURS
-from undertow.studies.base import Curve, Panel, StudyResult
+
+if TYPE_CHECKING:
+    from undertow_studies.study import Curve, Panel, StudyResult
 
 _COLUMNS = 3
 _PANEL_SIZE = (4.2, 3.4)

@@ -18,8 +18,8 @@ import scipy
 
 from undertow._version import __version__
 from undertow.audit import AuditResult, Claim
-from undertow.audit.curve import Curve
 from undertow.audit.inversion import Inversion
+from undertow.audit.local import Curve
 from undertow.report.page import (
     html_list,
     html_page,

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import norm
+from undertow_studies.thesis_model import PRINTED_CHAINS
 
 from undertow.correlation import (
     CountQuery,
@@ -43,7 +44,6 @@ from undertow.mechanisms import (
     laplace_accuracy,
     laplace_scale,
 )
-from undertow.studies.thesis_markov import PRINTED_CHAINS
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]
 METER_80 = [[0.818, 0.182], [0.371, 0.629]]

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from undertow.cli.study_data import study_data
-from undertow.studies import STUDIES, Inputs, noise
+from undertow_studies import STUDIES, Inputs
+from undertow_studies import study as noise
+from undertow_studies.data import study_data
 
 HERE = os.environ.get("UNDERTOW_DATA")
 data = [

@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 from support.audit_tables import BEIJING, PORTO
-from undertow.audit._chunks import Campaign
-from undertow.audit._population import (
+from undertow.audit._trial import FixedTrials, Source, reader_of
+from undertow.audit.certificate import (
     claim_p_value,
     epsilon_from_advantage,
     epsilon_from_success,
+    success_ceiling,
+    success_epsilon,
 )
-from undertow.audit._reading import reader_of
-from undertow.audit._trials import FixedTrials, Source
-from undertow.audit.baseline import ldp_auditor, ldp_auditor_epsilon
-from undertow.audit.certify import success_ceiling, success_epsilon
 from undertow.audit.claim import Claim
 from undertow.audit.inversion import family_success
-from undertow.audit.local import audit_local
+from undertow.audit.local import audit_local, ldp_auditor, ldp_auditor_epsilon
+from undertow.audit.runner import Campaign
 from undertow.mechanisms.local import (
     GeneralizedResponse,
     SummationHistogram,

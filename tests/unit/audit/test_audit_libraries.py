@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.subject import CallableSubject
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from support.interrupted import Counted, Script
-from undertow.audit import _checkpoint, _pair_chunks, _pair_training
-from undertow.audit._pair_draw import decoded, encoded
+from undertow.audit import runner as _checkpoint
 from undertow.audit.claim import Claim
 from undertow.audit.local import audit_local
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subject_command import CommandSubject
+from undertow.audit.pair import _choice as _pair_training
+from undertow.audit.pair import _draw as _pair_chunks
+from undertow.audit.pair._draw import decoded, encoded
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.program import CommandSubject
+from undertow.audit.subject import CallableSubject
 from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 
@@ -240,7 +242,8 @@ SCRIPT = textwrap.dedent(
     """
     import json, sys, time
     import numpy as np
-    from undertow.audit import CallableSubject, Claim, _checkpoint
+    from undertow.audit import CallableSubject, Claim
+    from undertow.audit import runner as _checkpoint
     from undertow.audit import audit_local, audit_pair
 
     _checkpoint._INTERVAL = 0.02

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from undertow.audit.baseline import ldp_auditor, ldp_auditor_epsilon
+from undertow.audit.local import ldp_auditor, ldp_auditor_epsilon
 from undertow.mechanisms.local import GeneralizedResponse, SymmetricUnary
 
 

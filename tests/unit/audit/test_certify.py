@@ -11,19 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
-from undertow.audit._population import (
+from undertow.audit.certificate import (
     claim_p_value,
     epsilon_from_advantage,
     epsilon_from_success,
-    trials_needed,
-)
-from undertow.audit.certify import (
     event_epsilon,
     event_mu,
     odds_epsilon,
     success_ceiling,
     success_epsilon,
     success_mu,
+    trials_needed,
 )
 from undertow.audit.claim import Claim
 from undertow.privacy.loss import Approx, Pure

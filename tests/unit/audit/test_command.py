@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_command import CommandSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.program import CommandSubject
 from undertow.errors import AuditError
 
 FLIP = """
@@ -137,7 +137,7 @@ def test_an_interrupted_audit_leaves_no_program_behind(monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("undertow.audit._process._Drain.join", interrupt)
+    monkeypatch.setattr("undertow.audit.program._Drain.join", interrupt)
     with pytest.raises(KeyboardInterrupt):
         draw(CommandSubject("sleep 60", [0, 1]))
     assert started[0].returncode == -signal.SIGKILL

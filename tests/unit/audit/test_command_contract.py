@@ -9,8 +9,8 @@ import pytest
 
 from support.command import invoke as command
 from undertow.audit import Claim, audit_local
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject
 from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse
 

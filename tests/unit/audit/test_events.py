@@ -9,19 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from undertow.audit._low_bits import lowest_bit, residue
-from undertow.audit._pair_scores import pair_scores
-from undertow.audit.certify import event_epsilon, event_mu
-from undertow.audit.events import (
+from undertow.audit.certificate import event_epsilon, event_mu
+from undertow.audit.event import (
     LabelEvent,
     Score,
     ScoreEvent,
     best_event,
+    learned_scores,
     lower_limits,
+    lowest_bit,
     output_labels,
+    residue,
 )
-from undertow.audit.learned import learned_scores
-from undertow.audit.subjects import ProtocolSubject
+from undertow.audit.pair._score import pair_scores
+from undertow.audit.subject import ProtocolSubject
 from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim
-from undertow.audit._freshness import Freshness, lingering
 from undertow.audit.leakage import audit_leakage
-from undertow.audit.pair import audit_pair
-from undertow.audit.pair_sequential import audit_pair_until_refuted
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.pair.sequential import audit_pair_until_refuted
+from undertow.audit.record import Freshness, lingering
+from undertow.audit.subject import CallableSubject
 from undertow.correlation import JointTable
 from undertow.errors import AuditError
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import integrate
-
-from undertow.audit.faults import (
+from undertow_studies.faults import (
     FAULTS,
     BitsLaw,
     Fault,
@@ -34,9 +33,10 @@ from undertow.audit.faults import (
     variance_as_deviation,
     whole_domain_lie,
 )
-from undertow.audit.faults.laws import geometric_masses, joint_masses
-from undertow.audit.faults.threshold import threshold_masses
-from undertow.audit.subjects import Subject
+from undertow_studies.faults.law import geometric_masses, joint_masses
+from undertow_studies.faults.noise import threshold_masses
+
+from undertow.audit.subject import Subject
 
 ALL = [pytest.param(name, id=name) for name in FAULTS]
 INFINITE = {

@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 import pytest
-
-from undertow.audit._population import epsilon_from_success
-from undertow.audit.faults import (
+from undertow_studies.faults import (
     channel_epsilon,
     missing_reset,
     raised_truth,
     whole_domain_lie,
 )
-from undertow.audit.faults.laws import BitsLaw
+from undertow_studies.faults.law import BitsLaw
+
+from undertow.audit.certificate import epsilon_from_success
 
 PORTO, BEIJING = 3052, 5356
 

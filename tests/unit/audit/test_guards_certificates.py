@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.audit._identity import code_words
-from undertow.audit._methods import Pairs, Tally
-from undertow.audit._moments import Moments, score_counts
-from undertow.audit._pair_outcome import _advantage
-from undertow.audit._population import epsilon_from_success
+from undertow.audit._method import Pairs, Tally
+from undertow.audit.certificate import epsilon_from_success
 from undertow.audit.claim import Claim
 from undertow.audit.leakage import audit_leakage
+from undertow.audit.pair.fixed import _advantage
+from undertow.audit.subject import code_words
+from undertow.audit.threat import Moments, score_counts
 from undertow.correlation import JointTable
 from undertow.errors import AuditError
 

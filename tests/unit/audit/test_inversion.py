@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused():
 
 
 def test_optimised_hashing_with_two_buckets_is_still_optimised_hashing():
-    from undertow.audit.protocol_level import estimate_protocol_level
+    from undertow.audit.inversion import estimate_protocol_level
     from undertow.mechanisms.local import BinaryHashing, OptimizedHashing
 
     few = OptimizedHashing(100, 0.5)

@@ -9,12 +9,10 @@ import pytest
 from scipy.stats import binom, norm
 
 from undertow.audit import Claim, audit_local
-from undertow.audit._pair_joint import joint_scores
-from undertow.audit._population import trials_needed
-from undertow.audit.certify import success_mu
-from undertow.audit.pair import audit_pair
-from undertow.audit.sequential import SequentialTest
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.certificate import SequentialTest, success_mu, trials_needed
+from undertow.audit.pair._score import joint_scores
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject
 
 
 def shared_noise(values, rng):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from undertow.audit.learned import learned_scores
+from undertow.audit.event import learned_scores
 
 pytestmark = pytest.mark.extra
 

@@ -11,15 +11,28 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from undertow.audit._choice import candidates, choose, pilot_size
-from undertow.audit._chunks import Campaign
-from undertow.audit._methods import Pairs, Reconstruct, Single, Tally
-from undertow.audit._pair_trials import PairTrials
-from undertow.audit._reading import CELLS, ValueReader, reader_of
-from undertow.audit._trials import Source, UniformTrials, ValueTrials
+from undertow.audit._method import (
+    Pairs,
+    Reconstruct,
+    Single,
+    Tally,
+    candidates,
+    choose,
+    pilot_size,
+)
+from undertow.audit._trial import (
+    CELLS,
+    PairTrials,
+    Source,
+    UniformTrials,
+    ValueReader,
+    ValueTrials,
+    reader_of,
+)
 from undertow.audit.claim import Claim
 from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.subjects import ProtocolSubject
+from undertow.audit.runner import Campaign
+from undertow.audit.subject import ProtocolSubject
 from undertow.errors import AuditError, MismatchError
 from undertow.mechanisms.local import (
     BinaryHashing,

@@ -17,12 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.audit import AuditError, CallableSubject, Claim, audit_local
-from undertow.audit._outcome import Raised, Row, kind_of, numbers_in, outcome
-from undertow.audit._pair_draw import joined
-from undertow.audit._pair_table import Fields, Numbers, kind_views
-from undertow.audit.events import output_labels
-from undertow.audit.outputs import read_outcomes
-from undertow.audit.pair import audit_pair
+from undertow.audit._outcome import (
+    Raised,
+    Row,
+    kind_of,
+    numbers_in,
+    outcome,
+    read_outcomes,
+)
+from undertow.audit.event import output_labels
+from undertow.audit.pair._draw import joined
+from undertow.audit.pair._table import Fields, Numbers, kind_views
+from undertow.audit.pair.fixed import audit_pair
 
 pd = pytest.importorskip("pandas")
 

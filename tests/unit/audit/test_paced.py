@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim, CommandSubject, audit_pair, audit_pair_until_refuted
-from undertow.audit._process import OutOfTimeError, Pace
+from undertow.audit.program import OutOfTimeError, Pace
 from undertow.errors import AuditError
 
 SLOW = (

@@ -10,15 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from undertow.audit._pair_chunks import repeats
-from undertow.audit._pair_outcome import pair_trials_needed
-from undertow.audit.certify import event_epsilon
+from undertow.audit.certificate import event_epsilon
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair
-from undertow.audit.pair_sequential import audit_pair_until_refuted
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import MechanismSubject, ProtocolSubject
+from undertow.audit.pair._draw import repeats
+from undertow.audit.pair.fixed import audit_pair, pair_trials_needed
+from undertow.audit.pair.sequential import audit_pair_until_refuted
+from undertow.audit.record import RecordedSubject
+from undertow.audit.subject import CallableSubject, MechanismSubject, ProtocolSubject
 from undertow.errors import AuditError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 from undertow.mechanisms.local import (

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from undertow.audit import _pair_choice
-from undertow.audit._pair_contest import Contestant, Measure
 from undertow.audit.claim import Claim
-from undertow.audit.events import Score, ScoreEvent
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.event import Score, ScoreEvent
+from undertow.audit.pair import _choice as _pair_choice
+from undertow.audit.pair._choice import Contestant, Measure
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject
 from undertow.errors import AuditError
 
 OUTPUT = Score("output", np.asarray)

@@ -7,13 +7,13 @@ import pickle
 
 import numpy as np
 import pytest
+from undertow_studies.faults import named_fault
 
 from undertow.audit import Claim, audit_pair, audit_pair_until_refuted
-from undertow.audit._pair_chunks import EventTest, stands_still
-from undertow.audit._pair_outcome import pair_result
-from undertow.audit.events import LabelEvent, Score, ScoreEvent
-from undertow.audit.faults import named_fault
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.event import LabelEvent, Score, ScoreEvent
+from undertow.audit.pair._draw import EventTest, stands_still
+from undertow.audit.pair.fixed import pair_result
+from undertow.audit.subject import CallableSubject
 from undertow.privacy.tradeoff import attack_epsilon_bound
 
 OUTPUT = Score("output", np.asarray)

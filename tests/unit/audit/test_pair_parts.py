@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from support.interrupted import Counted, Script
-from undertow.audit import _pair_draw
-from undertow.audit._pair_draw import Drawer, is_divisible, joined
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.pair import _draw as _pair_draw
+from undertow.audit.pair._draw import Drawer, is_divisible, joined
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject
 from undertow.errors import AuditError
 
 
@@ -104,8 +104,8 @@ def test_several_workers_run_the_begun_batch_again_to_the_same_result(tmp_path):
     subject.function = stopped
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_pair_draw, "_SHORT", 0.0)
-        patch.setattr("undertow.audit._pair_choice.subject_identity", lambda s: "f")
-        patch.setattr("undertow.audit._pair_outcome.subject_identity", lambda s: "f")
+        patch.setattr("undertow.audit.pair._choice.subject_identity", lambda s: "f")
+        patch.setattr("undertow.audit.pair.fixed.subject_identity", lambda s: "f")
         with pytest.raises(KeyboardInterrupt):
             audit_pair(subject, Claim.pure(1), checkpoint=path, **options)
         state = json.loads(path.read_text())["sections"]["counts"]["state"]
@@ -182,7 +182,8 @@ def test_parts_are_joined_as_if_they_had_been_drawn_at_once():
 SCRIPT = textwrap.dedent(
     """
     import json, sys, time
-    from undertow.audit import CallableSubject, Claim, _checkpoint, audit_pair
+    from undertow.audit import CallableSubject, Claim, audit_pair
+    from undertow.audit import runner as _checkpoint
 
     _checkpoint._INTERVAL = 0.02
     path, pause, runs = sys.argv[1], float(sys.argv[2]), 0

@@ -8,16 +8,19 @@ import math
 
 import numpy as np
 import pytest
+from undertow_studies.faults import FAULTS, named_fault
 
-from undertow.audit.certify import event_epsilon, event_mu
+from undertow.audit.certificate import (
+    event_epsilon,
+    event_mu,
+    proportion_sequence,
+    ratio_sequence,
+)
 from undertow.audit.claim import Claim
-from undertow.audit.faults import FAULTS, named_fault
-from undertow.audit.pair import audit_pair
-from undertow.audit.pair_sequential import audit_pair_until_refuted, certify_anytime
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.sequential import proportion_sequence, ratio_sequence
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import MechanismSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.pair.sequential import audit_pair_until_refuted, certify_anytime
+from undertow.audit.record import RecordedSubject
+from undertow.audit.subject import CallableSubject, MechanismSubject
 from undertow.errors import AuditError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 

@@ -12,15 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from undertow.audit import CallableSubject, Claim
-from undertow.audit._low_bits import (
-    decimal_residue,
-    laplace_reach,
-    textbook_laplace,
-)
-from undertow.audit._pair_table import Fields, Numbers
-from undertow.audit._pair_whole import differing, digit_scores, whole_scores
-from undertow.audit.outputs import read_outcomes
-from undertow.audit.pair import audit_pair
+from undertow.audit._outcome import read_outcomes
+from undertow.audit.event import decimal_residue, laplace_reach, textbook_laplace
+from undertow.audit.pair._score import differing, digit_scores, whole_scores
+from undertow.audit.pair._table import Fields, Numbers
+from undertow.audit.pair.fixed import audit_pair
 
 
 def on_grid(outputs):

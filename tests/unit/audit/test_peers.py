@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from undertow.audit.claim import Claim
-from undertow.audit.pair import audit_pair
-from undertow.audit.subject_peers import (
-    ClientSubject,
-    DiffprivlibSubject,
-    OpenDPSubject,
-)
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import ClientSubject, DiffprivlibSubject, OpenDPSubject
 from undertow.errors import AuditError
 
 

@@ -14,31 +14,27 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from undertow.audit._freshness import Freshness
-from undertow.audit._identity import subject_identity
-from undertow.audit._pair_chunks import EventTest
-from undertow.audit._population import trials_needed
-from undertow.audit._reading import ValueReader
-from undertow.audit.certify import (
+from undertow.audit._outcome import read_outputs
+from undertow.audit._trial import ValueReader
+from undertow.audit.certificate import (
+    _level,
     event_epsilon,
     odds_epsilon,
+    proportion_sequence,
     success_epsilon,
     success_mu,
+    trials_needed,
 )
 from undertow.audit.claim import Claim
-from undertow.audit.events import LabelEvent, Score, ScoreEvent
+from undertow.audit.event import LabelEvent, Score, ScoreEvent
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.outputs import read_outputs
-from undertow.audit.pair import audit_pair
-from undertow.audit.recorded import RecordedSubject
+from undertow.audit.pair._draw import EventTest
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.program import CommandSubject
+from undertow.audit.record import Freshness, RecordedSubject
 from undertow.audit.runner import run_chunks
-from undertow.audit.sequential import (
-    _level,
-    proportion_sequence,
-)
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subject_command import CommandSubject
+from undertow.audit.subject import CallableSubject, subject_identity
 from undertow.correlation import JointTable
 from undertow.errors import AuditError, MismatchError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary

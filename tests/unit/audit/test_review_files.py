@@ -46,7 +46,7 @@ def test_a_result_is_told_though_its_report_cannot_be_written(tmp_path, monkeypa
     def full(path, whole):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("undertow.cli.audit_results.write_whole", full)
+    monkeypatch.setattr("undertow.cli._audit_result.write_whole", full)
     words = ("ldp", "--protocol", "grr", "--categories", 4, "--epsilon", 1)
     options = ("--trials", 500, "--no-baseline", "--json")
     status, record, said = audit(*words, *options, "--report", tmp_path / "audit.html")

@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from undertow.audit._checkpoint import Checkpoint
-from undertow.audit._freshness import Freshness, clumping
-from undertow.audit._low_bits import lowest_bit
 from undertow.audit.claim import Claim
-from undertow.audit.events import best_event
+from undertow.audit.event import best_event, lowest_bit
 from undertow.audit.leakage import audit_leakage
 from undertow.audit.local import audit_local, audit_until_refuted
-from undertow.audit.pair import audit_pair
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.subject_callable import CallableSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.record import Freshness, RecordedSubject, clumping
+from undertow.audit.runner import Checkpoint
+from undertow.audit.subject import CallableSubject
 from undertow.correlation import JointTable
 from undertow.errors import AuditError
 

@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from undertow.audit import _checkpoint, runner
+from undertow.audit import runner
+from undertow.audit import runner as _checkpoint
 from undertow.audit.runner import affordable_trials, run_chunks
 from undertow.errors import AuditError
 

@@ -20,9 +20,9 @@ import undertow.mechanisms.graph
 import undertow.mechanisms.local
 from undertow.audit.claim import Claim
 from undertow.audit.local import audit_local
-from undertow.audit.pair import audit_pair
+from undertow.audit.pair.fixed import audit_pair
 from undertow.audit.result import AuditResult
-from undertow.audit.subjects import MechanismSubject
+from undertow.audit.subject import MechanismSubject
 from undertow.mechanisms import (
     ClampedMechanism,
     DiscreteGaussianMechanism,

@@ -8,14 +8,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from undertow.audit._population import trials_needed
-from undertow.audit.certify import success_epsilon
-from undertow.audit.claim import Claim
-from undertow.audit.sequential import (
+from undertow.audit.certificate import (
     SequentialTest,
     proportion_sequence,
     ratio_sequence,
+    success_epsilon,
+    trials_needed,
 )
+from undertow.audit.claim import Claim
 from undertow.risk.intervals import clopper_pearson
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim, audit_local
-from undertow.audit.outputs import read_outputs, shortened
-from undertow.audit.recorded import RecordedSubject
-from undertow.audit.subject_callable import CallableSubject
-from undertow.audit.subjects import (
+from undertow.audit._outcome import read_outputs, shortened
+from undertow.audit.record import RecordedSubject
+from undertow.audit.subject import (
+    CallableSubject,
     MechanismSubject,
     ProtocolSubject,
     Subject,

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 from undertow.audit import Claim, audit_local, epsilon_from_advantage
-from undertow.audit._moments import Moments, score_counts
-from undertow.audit._threat_audit import is_plain_threat
-from undertow.audit._threat_trials import ThreatScorer
-from undertow.audit._trials import Source
-from undertow.audit.threats import advantage_epsilon, advantage_limit, advantage_mu
+from undertow.audit._trial import Source
+from undertow.audit.threat import (
+    Moments,
+    ThreatScorer,
+    advantage_epsilon,
+    advantage_limit,
+    advantage_mu,
+    is_plain_threat,
+    score_counts,
+)
 from undertow.errors import AssumptionError, AuditError, MismatchError
 from undertow.mechanisms.local import (
     GeneralizedResponse,
@@ -390,7 +395,7 @@ def test_large_domains_ask_the_success_rule_and_get_the_same_hits(name, monkeypa
     rng = np.random.default_rng(3)
     told, targets = rng.random((500, 5)) + 0.01, rng.integers(5, size=500)
     tabled = ThreatScorer(THREATS[name]).scores(told, targets)
-    monkeypatch.setattr("undertow.audit._threat_trials._TABLE", 0)
+    monkeypatch.setattr("undertow.audit.threat._TABLE_CELLS", 0)
     asked = ThreatScorer(THREATS[name]).scores(told, targets)
     assert all((a == b).all() for a, b in zip(tabled, asked, strict=True))
 

@@ -28,7 +28,7 @@ from undertow.audit import (
     audit_pair_until_refuted,
     audit_until_refuted,
 )
-from undertow.audit._timing import timed_runs
+from undertow.audit.pair._draw import timed_runs
 from undertow.mechanisms import LaplaceMechanism
 from undertow.mechanisms.local import GeneralizedResponse
 from undertow.report import AuditReport

@@ -14,15 +14,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
+from undertow_studies.faults import FAULTS
 
 from support.command import invoke, run
 from undertow._version import __version__
 from undertow.audit import Claim, audit_local, success_epsilon
-from undertow.audit.faults import FAULTS
+from undertow.cli._audit_input import PROTOCOLS
+from undertow.cli._audit_result import Job, Watch, conduct, draw_curve, running_estimate
 from undertow.cli.audit import audit
-from undertow.cli.audit_inputs import PROTOCOLS
-from undertow.cli.audit_progress import Watch, running_estimate
-from undertow.cli.audit_results import Job, conduct, draw_curve
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 
 KEYS = {

@@ -9,13 +9,13 @@ import time
 
 import numpy as np
 import pytest
+from undertow_studies.faults import FAULTS
 
 from support.command import invoke
 from undertow.audit import Claim, audit_local, audit_until_refuted
-from undertow.audit.faults import FAULTS
-from undertow.cli.audit_inputs import read_attacker
-from undertow.cli.audit_progress import Watch, running_estimate
-from undertow.cli.audit_words import in_option_words
+from undertow.cli._audit_input import read_attacker
+from undertow.cli._audit_option import in_option_words
+from undertow.cli._audit_result import Watch, running_estimate
 from undertow.errors import ModelError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 

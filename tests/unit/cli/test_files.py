@@ -7,7 +7,7 @@ import pytest
 from support.command import invoke, write_plan
 from support.documents import VALID, valid
 from undertow._text import LARGEST_FILE
-from undertow.cli.files import bundled_plan, parse_plan, read_plan
+from undertow.cli._input import bundled_plan, parse_plan, read_plan
 from undertow.composition import plan_from_document
 from undertow.errors import PlanError
 

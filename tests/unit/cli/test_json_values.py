@@ -6,12 +6,7 @@ import sys
 
 import pytest
 
-from undertow.cli.json_values import (
-    check_numbers,
-    library_input,
-    read_json,
-    read_numbers,
-)
+from undertow.cli._input import check_numbers, library_input, read_json, read_numbers
 from undertow.errors import ModelError, NotApplicable
 
 
@@ -55,7 +50,7 @@ def test_a_file_that_is_too_large_or_not_text_is_refused(tmp_path, monkeypatch):
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ModelError, match="UTF-8"):
         read_json(f"@{file}", "table")
-    monkeypatch.setattr("undertow.cli.json_values._LARGEST_FILE", 3)
+    monkeypatch.setattr("undertow.cli._input._LARGEST_FILE", 3)
     file.write_bytes(b"[1, 2]")
     with pytest.raises(ModelError, match="at most 0 MiB, got a larger one"):
         read_json(f"@{file}", "table")

@@ -6,7 +6,7 @@ import pytest
 
 import undertow as ut
 from support.command import invoke
-from undertow.cli.ledger_inputs import read_budgets
+from undertow.cli.ledger import read_budgets
 from undertow.errors import LedgerError
 from undertow.ledger.record import Terms
 

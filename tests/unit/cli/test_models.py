@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.command import invoke
-from undertow.cli.models import (
+from undertow.cli._model import (
     blocks_model,
     gaussian_model,
     joint_model,

@@ -17,8 +17,8 @@ import undertow as ut
 from support.command import invoke, run
 from undertow import errors
 from undertow.cli import main
-from undertow.cli.output import complain, print_json, status_of, working
-from undertow.cli.tables import print_bars, print_reports
+from undertow.cli._output import complain, print_json, status_of, working
+from undertow.cli.compose import print_bars, print_reports
 from undertow.privacy.result import shown_loss
 
 

@@ -8,11 +8,11 @@ import stat
 from importlib.util import find_spec
 
 import pytest
+from undertow_studies import STUDIES, Check, Curve, Panel, Study, StudyResult
 
 import undertow.cli.reproduce as command
 from support.command import invoke
 from undertow.errors import NotApplicable
-from undertow.studies import STUDIES, Check, Curve, Panel, Study, StudyResult
 
 KINDS = ("csv", "json", "svg", "png")
 
@@ -38,7 +38,7 @@ def only(monkeypatch):
     """Return a function that replaces the studies."""
 
     def replace(*studies):
-        monkeypatch.setattr(command, "STUDIES", studies)
+        monkeypatch.setattr("undertow_studies.STUDIES", studies)
 
     return replace
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.command import invoke
-from undertow.cli.risk_tables import shown_down, shown_up
+from undertow.cli._risk_result import shown_down, shown_up
 from undertow.datasets.adult import load_adult_hours
 from undertow.risk.families import FAMILIES
 

@@ -14,8 +14,8 @@ import pytest
 import undertow as ut
 from support.command import invoke, run
 from support.release_documents import write_visits
-from undertow.cli import ledger_inputs
-from undertow.cli.ledger_inputs import read_budgets
+from undertow.cli import ledger as ledger_inputs
+from undertow.cli.ledger import read_budgets
 from undertow.composition import Claim
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger

@@ -15,7 +15,7 @@ from sqlalchemy import text
 import undertow as ut
 from support.command import invoke
 from support.ledger_terms import RELEASE, TERMS
-from undertow.cli import ledger_inputs
+from undertow.cli import ledger as ledger_inputs
 from undertow.errors import LedgerError
 from undertow.ledger import BudgetLedger, verify_ledger
 from undertow.ledger._database import upgrade_schema

@@ -10,7 +10,7 @@ import pytest
 
 from undertow._version import __version__
 from undertow.audit import AuditResult, Claim, MethodResult, audit_local
-from undertow.audit.curve import Curve, recorded_curve, repeated_curve
+from undertow.audit.local import Curve, recorded_curve, repeated_curve
 from undertow.errors import PlanError
 from undertow.mechanisms.local import GeneralizedResponse
 from undertow.privacy.result import Estimate, Witness

@@ -7,22 +7,12 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-
-from undertow.audit import epsilon_from_advantage, ldp_auditor_epsilon
-from undertow.audit.faults import missing_reset, whole_domain_lie
-from undertow.mechanisms.local import (
-    GeneralizedResponse,
-    OptimizedHashing,
-    OptimizedUnary,
-    SubsetSelection,
-    SummationHistogram,
-    SymmetricUnary,
-    ThresholdHistogram,
-)
-from undertow.studies.audit_bugs import fault_target
-from undertow.studies.audit_common import (
+from undertow_studies.audit_fault import fault_target
+from undertow_studies.audit_protocol import FIGURE_5_8
+from undertow_studies.audit_repeat import (
     Audited,
     Repeats,
+    Sampled,
     Target,
     audit_result,
     audited,
@@ -32,16 +22,24 @@ from undertow.studies.audit_common import (
     compared,
     expected_baseline,
     markers,
-)
-from undertow.studies.audit_reports import (
-    Sampled,
     reports_check,
     sample_fault,
     sample_protocol,
     sample_reading,
 )
-from undertow.studies.audit_thesis import FIGURE_5_8
-from undertow.studies.base import Panel
+from undertow_studies.faults import missing_reset, whole_domain_lie
+from undertow_studies.study import Panel
+
+from undertow.audit import epsilon_from_advantage, ldp_auditor_epsilon
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
 
 READ = (
     GeneralizedResponse,

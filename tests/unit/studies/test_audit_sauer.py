@@ -7,8 +7,18 @@ from functools import cache
 
 import numpy as np
 import pytest
+from undertow_studies import Inputs, StudyResult
+from undertow_studies.audit_fault import AUDIT_BUGS, _positive, fault_target
+from undertow_studies.audit_protocol import AUDIT_SAUER, protocol_target
+from undertow_studies.audit_repeat import (
+    Target,
+    certified,
+    expected_baseline,
+    sample_protocol,
+)
+from undertow_studies.faults import missing_reset, raised_truth, whole_domain_lie
+from undertow_studies.study import Curve
 
-from undertow.audit.faults import missing_reset, raised_truth, whole_domain_lie
 from undertow.mechanisms.local import (
     OptimizedHashing,
     SubsetSelection,
@@ -17,13 +27,6 @@ from undertow.mechanisms.local import (
 )
 from undertow.privacy import Pure
 from undertow.risk.bounds import uniform_guess_bound
-from undertow.studies import Inputs, StudyResult
-from undertow.studies.audit_bugs import AUDIT_BUGS, _positive, fault_target
-from undertow.studies.audit_claims import protocol_target
-from undertow.studies.audit_common import Target, certified, expected_baseline
-from undertow.studies.audit_reports import sample_protocol
-from undertow.studies.audit_sauer import AUDIT_SAUER
-from undertow.studies.base import Curve
 
 STUDIES = {study.name: study for study in (*AUDIT_SAUER, *AUDIT_BUGS)}
 NAMES = ("GRR", "SS", "SUE", "OUE", "SHE", "THE", "BLH", "OLH")

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-
-from undertow.studies import Inputs, StudyResult, audit_thesis
-from undertow.studies.audit_thesis import (
+from undertow_studies import Inputs, StudyResult
+from undertow_studies import audit_protocol as audit_thesis
+from undertow_studies.audit_protocol import (
     AUDIT_THESIS,
     _inverse,
     _standard_error,

@@ -7,10 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from undertow.studies import Check, Curve, Inputs, Panel, StudyResult
-from undertow.studies.base import agrees, compare, in_words, table_of
-from undertow.studies.thesis_bounds import FIGURE_6_1, finished, stated
+from undertow_studies import Check, Curve, Inputs, Panel, StudyResult
+from undertow_studies.study import agrees, compare, in_words, table_of
+from undertow_studies.thesis_bound import FIGURE_6_1, finished, stated
 
 X = (1.0, 2.0)
 LINE = Curve("exact", (1.0, 2.0), (3.0, math.inf))

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from undertow.studies.city_attack import attack_series, posterior_states
+from undertow.cli.demo import attack_series, posterior_states
 
 MOVES = [[0.95, 0.05], [0.05, 0.95]]
 

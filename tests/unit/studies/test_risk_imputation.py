@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from undertow.cli import study_data as sources
-from undertow.studies import Inputs, StudyResult, risk_imputation
-from undertow.studies.risk_imputation import TABLE_5_2, enumerated_risk
+from undertow_studies import Inputs, StudyResult
+from undertow_studies import data as sources
+from undertow_studies import risk_bound as risk_imputation
+from undertow_studies.risk_bound import TABLE_5_2, enumerated_risk
 
 HERE = os.environ.get("UNDERTOW_DATA")
 

@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from undertow.cli.study_data import study_data
-from undertow.studies import Inputs, StudyResult
-from undertow.studies.risk_laplace import FIGURE_5_6
+from undertow_studies import Inputs, StudyResult
+from undertow_studies.data import study_data
+from undertow_studies.risk_attack import FIGURE_5_6
 
 HERE = os.environ.get("UNDERTOW_DATA")
 needs_data = [

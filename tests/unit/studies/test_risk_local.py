@@ -6,11 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from undertow_studies import Inputs, StudyResult
+from undertow_studies.data import study_data
+from undertow_studies.risk_attack import _GRID, FIGURE_5_7
+from undertow_studies.risk_attack import _LocalPoint as _Point
 
-from undertow.cli.study_data import study_data
 from undertow.mechanisms.local import GeneralizedResponse
-from undertow.studies import Inputs, StudyResult
-from undertow.studies.risk_local import _GRID, FIGURE_5_7, _Point
 
 LABELS = ("GRR", "SS", "OUE")
 # Level: Porto, then Geolife.

@@ -6,9 +6,8 @@ import math
 from functools import cache
 
 import pytest
-
-from undertow.studies import Curve, Inputs
-from undertow.studies.risk_utility import FIGURE_5_2
+from undertow_studies import Curve, Inputs
+from undertow_studies.risk_theory import FIGURE_5_2
 
 # Risk: error by RAD, by ReRo, by ReRo with the curve of the Laplace mechanism.
 ERRORS = {

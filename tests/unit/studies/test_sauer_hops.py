@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from undertow_studies.sauer_city import Moves
+from undertow_studies.sauer_graph import CityHops, Triples, city_hops
 
 from undertow.datasets import RoadNetwork, grid_graph
 from undertow.mechanisms.graph import GraphExponential
@@ -12,8 +14,6 @@ from undertow.risk.attacks import (
     exact_report_figures,
     fit_transitions,
 )
-from undertow.studies.sauer_hops import CityHops, Triples, city_hops
-from undertow.studies.sauer_walks import Moves
 
 
 def directed_city(size: int = 14, seed: int = 3) -> RoadNetwork:

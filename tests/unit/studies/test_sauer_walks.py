@@ -4,6 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from undertow_studies.sauer_city import (
+    EPSILONS,
+    MEASURED,
+    Moves,
+    _baselines,
+    measured_response,
+    read_moves,
+    response_curve,
+    response_figures,
+)
+from undertow_studies.sauer_report import crowd_figures
 
 from undertow.datasets import Walks, city_stand_in, walks_stand_in
 from undertow.mechanisms.local import GeneralizedResponse
@@ -13,15 +24,6 @@ from undertow.risk.attacks import (
     exact_correlation_figures,
     exact_estimation_figures,
     fit_transitions,
-)
-from undertow.studies.sauer_common import EPSILONS, response_curve, response_figures
-from undertow.studies.sauer_prior import crowd_figures
-from undertow.studies.sauer_walks import (
-    MEASURED,
-    Moves,
-    _baselines,
-    measured_response,
-    read_moves,
 )
 
 P = [[0, 0.7, 0.3], [0.5, 0, 0.5], [0.2, 0.8, 0]]

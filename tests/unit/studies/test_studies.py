@@ -10,17 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from undertow import datasets
-from undertow.cli.study_data import _SOURCES, study_data
-from undertow.studies import (
+from undertow_studies import (
     STUDIES,
     Inputs,
     Study,
     StudyResult,
     master_simulation,
-    noise,
 )
+from undertow_studies import (
+    study as noise,
+)
+from undertow_studies.data import _SOURCES, study_data
+
+from undertow import datasets
 
 HERE = os.environ.get("UNDERTOW_DATA")
 needs_data = [
