@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_index, check_positive
-from undertow.audit._outcome import read_outcomes, read_outputs, shortened
+from undertow.audit._outcome import Raised, read_outcomes, read_outputs, shortened
 from undertow.audit.record import Freshness
 from undertow.audit.subject import read_inputs
 from undertow.errors import AuditError
@@ -28,6 +28,10 @@ _BATCH = 10_000
 # Runs by which the time of one is measured, and the share of the time limit that a
 # batch may take by it.
 _FEW, _SAFE = 16, 0.5
+
+
+class ExitStatusError(AuditError):
+    """A program ended with another exit status than 0."""
 
 
 class CommandSubject:
@@ -69,6 +73,10 @@ class CommandSubject:
     `rng` if it is seeded. A program that seeds itself with a constant, or with a clock
     that stands still between two starts, repeats itself, which ends an audit. Output
     beyond 256 MiB of one start ends it too.
+
+    With a `batch` of 1, and where runs are timed, an exit status other than 0 and a run
+    beyond the time limit are what that run ended in, an outcome as any other. Of more
+    runs at once nobody knows which one it was, so there they end an audit.
 
     Examples
     --------
@@ -132,7 +140,9 @@ class CommandSubject:
         self, value: int, size: int, *, rng: np.random.Generator
     ) -> NDArray[Any]:
         """Run the program as `sample` does; any JSON value is an outcome."""
-        return read_outcomes(self._raw(value, size, rng), size, name=self.name)
+        alone = self.batch == 1
+        made = self._raw(value, size, rng, alone=alone)
+        return read_outcomes(made, size, name=self.name)
 
     def run_timed(
         self, order: Sequence[int], *, rng: np.random.Generator
@@ -147,9 +157,8 @@ class CommandSubject:
         made = []
         for number in order:
             seed, start = self._seed(rng), time.perf_counter_ns()
-            written = self._communicate(self._lines[number], seed=seed)
-            taken = time.perf_counter_ns() - start
-            made.append((self._parse(written, 1)[0], taken))
+            (ended,) = self._part(self._lines[number], 1, seed=seed, alone=True)
+            made.append((ended, time.perf_counter_ns() - start))
         return made
 
     def require_pace(self, size: int) -> None:
@@ -184,7 +193,9 @@ class CommandSubject:
             "well, or a longer time_limit"
         )
 
-    def _raw(self, value: int, size: int, rng: np.random.Generator) -> list[Any]:
+    def _raw(
+        self, value: int, size: int, rng: np.random.Generator, *, alone: bool = False
+    ) -> list[Any]:
         number = check_index(value, "value", size=len(self.inputs))
         left = check_count(size, "size", minimum=0)
         values: list[Any] = []
@@ -192,13 +203,22 @@ class CommandSubject:
             now = min(left, self.batch if self.seeded else self._pace.size)
             start = time.monotonic()
             text = self._lines[number] * now
-            part = self._parse(self._communicate(text, seed=self._seed(rng)), now)
+            part = self._part(text, now, seed=self._seed(rng), alone=alone)
             self._pace.took(now, time.monotonic() - start)
             if not self.seeded:  # parts of several sizes, which may repeat each other
                 self._fresh.check(number, read_outcomes(part, now, name=self.name))
             values += part
             left -= now
         return values
+
+    def _part(self, text: str, runs: int, *, seed: int, alone: bool) -> list[Any]:
+        """Return what the runs of one start ended in; a run `alone` in it may fail."""
+        try:
+            return self._parse(self._communicate(text, seed=seed), runs)
+        except (ExitStatusError, OutOfTimeError) as error:
+            if not alone:
+                raise
+            return [Raised(type(error)(str(error).removesuffix(".")))]
 
     def _seed(self, rng: np.random.Generator) -> int:
         """Return a seed for one start: nobody repeats those of other programs."""
@@ -220,9 +240,10 @@ class CommandSubject:
         if process.returncode != 0:
             # The last line of a traceback says most.
             said = shortened(err.decode(errors="replace").strip().rsplit("\n", 1)[-1])
-            self._fail(
-                f"exit with status 0, got {process.returncode}"
-                f"{' (' + said + ')' if said else ''}"
+            way_out = "" if self.batch == 1 else "; in batches of 1 that is an outcome"
+            raise ExitStatusError(
+                f"{self.name} must exit with status 0, got {process.returncode}"
+                f"{' (' + said + ')' if said else ''}{way_out}."
             )
         try:
             return out.decode()

@@ -108,6 +108,40 @@ def test_bad_programs_are_named(code, said):
         draw(python(code))
 
 
+FAILS_ON_ONE = """
+import sys, time
+for line in sys.stdin:
+    if line == "1\\n":
+        {}
+    print(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [("sys.exit(7)", "ExitStatusError"), ("time.sleep(60)", "OutOfTimeError")],
+)
+def test_how_a_run_alone_ends_is_an_outcome(ending, said):
+    code = FAILS_ON_ONE.format(ending)
+    limits = {"time_limit": 0.4} if "sleep" in ending else {}
+    alone = python(code, batch=1, **limits)
+    made = alone.outcomes(1, 2, rng=np.random.default_rng(1)).tolist()
+    assert [one.kind for one in made] == [said] * 2
+    assert alone.outcomes(0, 2, rng=np.random.default_rng(1)).tolist() == [0, 0]
+    timed = python(code, **limits).run_timed([0, 1], rng=np.random.default_rng(1))
+    assert [str(one)[:3] for one, _ in timed] == ["0", said[:3]]
+    with pytest.raises(AuditError):  # of several runs nobody knows which one it was
+        python(code, **limits).outcomes(1, 2, rng=np.random.default_rng(1))
+    with pytest.raises(AuditError):  # reports of a local protocol are values
+        alone.sample(1, 2, rng=np.random.default_rng(1))
+
+
+def test_a_leak_in_the_exit_status_refutes_a_claim():
+    subject = python(FAILS_ON_ONE.format("sys.exit(7)"), batch=1)
+    found = audit_pair(subject, Claim.pure(0.5), trials=120, seed=1)
+    assert found.verdict == "violated"
+
+
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path):
     note = tmp_path / "pid"
     code = (
