@@ -15,11 +15,11 @@ ALONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt pyproject.toml studies/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Undertow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e . -e studies
 	touch $@
 
 $(DOCS_STAMP): requirements/docs.txt $(STAMP)
@@ -43,12 +43,12 @@ engines: $(ENGINES_STAMP) ## run the tests that need Spark (Java 17) or Chromium
 	$(BIN)/python -m pytest -q -m "spark or browser"
 
 check: $(STAMP) ## format, lint, types
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src studies tests benchmarks
+	$(BIN)/ruff check src studies tests benchmarks
 	$(BIN)/mypy
 
 doctest: $(STAMP) ## run the examples in the docstrings
-	$(BIN)/python -m pytest -q --doctest-modules src/undertow
+	$(BIN)/python -m pytest -q --doctest-modules src/undertow studies/src
 
 docs: $(DOCS_STAMP) ## build the documentation; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -62,13 +62,14 @@ plain: ## check that a plain install (no extras) imports and composes
 	.venv-plain/bin/undertow --version
 	.venv-plain/bin/undertow compose src/undertow/cli/plans/hourly.toml --json > /dev/null
 	.venv-plain/bin/undertow release plan src/undertow/cli/releases/city.toml; test $$? -eq 2
+	.venv-plain/bin/undertow reproduce list; test $$? -eq 2
 
 oldest: ## run the unit tests with the oldest supported numpy and scipy
 	$(PYTHON) -m venv --clear .venv-oldest
 	.venv-oldest/bin/python -m pip install --quiet "numpy==1.26.*" "scipy==1.11.*" \
 	  "typer==0.12.*" "rich==13.*" "click<8.2" matplotlib dp-accounting opendp riskcal scikit-learn \
 	  pytest pytest-xdist hypothesis mpmath jsonschema
-	.venv-oldest/bin/python -m pip install --quiet --no-deps .
+	.venv-oldest/bin/python -m pip install --quiet --no-deps . ./studies
 	$(ALONE) .venv-oldest/bin/python -m pytest -q -n 2 -m "not slow and not data" \
 	  tests/unit tests/published
 

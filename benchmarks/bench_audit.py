@@ -24,7 +24,6 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from undertow_studies.audit_repeat import Target, sample_reading
 
 from undertow.audit import Claim, audit_local
 from undertow.audit._trial import Source, UniformTrials
@@ -35,6 +34,7 @@ from undertow.mechanisms.local import (
     OptimizedUnary,
     SubsetSelection,
 )
+from undertow_studies.audit_repeat import Target, sample_reading
 
 CATEGORIES, LEVELS, TRIALS, REPEATS = 3052, range(1, 17), 1_000_000, 5
 PLAIN_SHARE, REPORT_SHARE, CHUNK, SEED = 1000, 10, 16_384, 20262

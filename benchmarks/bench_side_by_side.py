@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from undertow.correlation.comparators import CASES, side_by_side
+from undertow_studies.comparators import CASES, side_by_side
 
 TARGET = 1.0
 
@@ -41,7 +41,7 @@ def run() -> dict[str, Any]:
 def draw(path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from undertow.plotting import plot_scales
+    from undertow_studies.picture import plot_scales
 
     columns = 2
     lines = math.ceil(len(CASES) / columns)

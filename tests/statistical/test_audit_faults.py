@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+
 from undertow_studies.faults import (
     FAULTS,
     GaussianLaw,

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
@@ -27,7 +27,7 @@ from undertow.audit.claim import Adjacency
 from undertow.audit.record import RecordedSubject
 from undertow.audit.subject import Subject, draws_apart, is_seeded
 from undertow.cli._audit_result import Job, print_faults, printing_aside
-from undertow.cli._input import read_json
+from undertow.cli._input import load_studies, read_json
 from undertow.cli._output import print_json
 from undertow.cli._threat import read_records, read_threat, read_weights
 from undertow.errors import ModelError
@@ -541,23 +541,14 @@ def _require_columns(path: Path, names: Sequence[str], header: Sequence[str]) ->
 
 def read_fault(name: str) -> Fault:
     """Return a bug fixture by its name."""
-    faults, named = _fault_fixtures()
-    check_choice(name, "fault", choices=tuple(faults))
-    return named(name)
+    faults = _faults()
+    check_choice(name, "fault", choices=tuple(faults.FAULTS))
+    fault: Fault = faults.named_fault(name)
+    return fault
 
 
-def _fault_fixtures() -> tuple[
-    Mapping[str, Callable[[], Fault]], Callable[[str], Fault]
-]:
-    """Return the fixtures and how one is named; they are installed apart."""
-    try:
-        from undertow_studies.faults import FAULTS, named_fault
-    except ModuleNotFoundError:
-        raise ModelError(
-            "undertow_studies must be installed for --fault, got none; "
-            "run pip install undertow-studies."
-        ) from None
-    return FAULTS, named_fault
+def _faults() -> Any:
+    return load_studies("faults", purpose="for --fault")
 
 
 def fault_job(name: str, *, repaired: bool, given: Sequence[str]) -> Job:
@@ -605,7 +596,7 @@ def _require_alone(given: Sequence[str]) -> None:
 def list_faults(*, given: Sequence[str], json_output: bool) -> None:
     """Print the bug fixtures, as a table or as JSON; `given` as for `fault_job`."""
     _require_alone(given)
-    faults = [make() for make in _fault_fixtures()[0].values()]
+    faults = [make() for make in _faults().FAULTS.values()]
     if not json_output:
         print_faults(faults)
         return

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,26 @@ def bundled_plan(name: str) -> Plan:
     """Read one of the plans that come with the package."""
     file = resources.files("undertow.cli") / "plans" / f"{name}.toml"
     return parse_plan(file.read_text(encoding="utf-8"), name=f"{name}.toml")
+
+
+def load_studies(part: str, *, purpose: str) -> Any:
+    """Return a module of the studies, which are a distribution of their own.
+
+    Parameters
+    ----------
+    part : {"studies", "faults"}
+        Its entry point in the group ``undertow.studies``.
+    purpose : str
+        What it is needed for, in words.
+
+    Raises
+    ------
+    PlanError
+        If nothing that is installed has it.
+    """
+    for entry in entry_points(group="undertow.studies", name=part):
+        return entry.load()
+    raise PlanError(
+        f"undertow-studies must be installed {purpose}, got none; run "
+        "pip install undertow-studies, or pip install ./studies in a clone of Undertow."
+    )

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from undertow.cli._input import load_studies
 from undertow.cli._output import complain, guarded, print_json
 from undertow.datasets import data_folder
 from undertow.errors import PlanError
@@ -68,15 +69,13 @@ def reproduce(
             _list(json_output=json_output)
             return
         chosen = _choose(names)
-        from undertow_studies import Inputs
-        from undertow_studies.data import study_data
-
         folder = data_folder(data)
         if out.exists() and not out.is_dir():
             raise PlanError(f"out must be a folder, got the file {out}.")
-        results = []
+        results, shelf = [], _module()
         for study in _progress(chosen):
-            inputs = Inputs(study_data(study, folder), runs=runs, seed=seed)
+            data_sets = shelf.study_data(study, folder)
+            inputs = shelf.Inputs(data_sets, runs=runs, seed=seed)
             result = study.run(inputs)
             results.append((result, _write(result, out)))
         if json_output:
@@ -89,16 +88,13 @@ def reproduce(
                 typer.echo(f"\nall {len(results)} studies; {tally(every)}")
 
 
+def _module() -> Any:
+    return load_studies("studies", purpose="to reproduce the sources")
+
+
 def _studies() -> Sequence[Study]:
-    """Return all studies; they are a distribution of their own."""
-    try:
-        from undertow_studies import STUDIES
-    except ModuleNotFoundError:
-        raise PlanError(
-            "undertow_studies must be installed to reproduce the sources, got none; "
-            "run pip install undertow-studies."
-        ) from None
-    return STUDIES
+    studies: Sequence[Study] = _module().STUDIES
+    return studies
 
 
 def _list(*, json_output: bool) -> None:
@@ -164,9 +160,7 @@ def _pictures(result: StudyResult) -> dict[str, bytes]:
             "run pip install 'undertow[plot]'."
         )
         return {}
-    from undertow.plotting import plot_study
-
-    figure = plot_study(result)
+    figure = _module().plot_study(result)
     pictures = {}
     for kind in ("svg", "png"):
         stream = io.BytesIO()

@@ -11,11 +11,6 @@ from functools import cache
 
 import numpy as np
 
-from undertow.correlation.comparators.scale import (
-    printed_response,
-    response_accuracy,
-    response_confidence,
-)
 from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.gaussian.method import gaussian_crossover, gaussian_factor
@@ -31,6 +26,11 @@ from undertow.correlation.markov.two_state import TwoStateMethod
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget
 from undertow.mechanisms import RandomizedResponse, laplace_accuracy, laplace_scale
+from undertow_studies.comparators.scale import (
+    printed_response,
+    response_accuracy,
+    response_confidence,
+)
 from undertow_studies.study import (
     Check,
     Curve,

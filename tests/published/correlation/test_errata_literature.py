@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import norm
-from undertow_studies.thesis_model import PRINTED_CHAINS
 
 from undertow.correlation import (
     CountQuery,
@@ -27,7 +26,6 @@ from undertow.correlation import (
     general_budget,
     two_point_law,
 )
-from undertow.correlation.comparators import response_accuracy
 from undertow.correlation.finite import exact_leakage
 from undertow.correlation.markov.two_state import TwoStateMethod
 from undertow.datasets import (
@@ -44,6 +42,8 @@ from undertow.mechanisms import (
     laplace_accuracy,
     laplace_scale,
 )
+from undertow_studies.comparators import response_accuracy
+from undertow_studies.thesis_model import PRINTED_CHAINS
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]
 METER_80 = [[0.818, 0.182], [0.371, 0.629]]

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from undertow_studies import STUDIES, Inputs
 from undertow_studies import study as noise
 from undertow_studies.data import study_data

@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.comparators.pufferfish import (
+from undertow.correlation.markov.chain import MarkovChain
+from undertow.correlation.query import CountQuery
+from undertow.errors import InfeasibleTarget
+from undertow.mechanisms.accuracy import laplace_accuracy
+from undertow_studies.comparators.pufferfish import (
     gaussian_wasserstein_scale,
     quilt_scale,
 )
-from undertow.correlation.comparators.scale import (
+from undertow_studies.comparators.scale import (
     printed_response,
     response_accuracy,
     response_confidence,
@@ -21,10 +25,6 @@ from undertow.correlation.comparators.scale import (
     yang_scale,
     zhao_leakage,
 )
-from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.query import CountQuery
-from undertow.errors import InfeasibleTarget
-from undertow.mechanisms.accuracy import laplace_accuracy
 
 ACTIVITY_COUNTS = np.array([[9713.0, 1295.0], [1295.0, 2955.0]])
 ACTIVITY = ACTIVITY_COUNTS / ACTIVITY_COUNTS.sum(axis=1, keepdims=True)

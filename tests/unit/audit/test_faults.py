@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import integrate
+
+from undertow.audit.subject import Subject
 from undertow_studies.faults import (
     FAULTS,
     BitsLaw,
@@ -35,8 +37,6 @@ from undertow_studies.faults import (
 )
 from undertow_studies.faults.law import geometric_masses, joint_masses
 from undertow_studies.faults.noise import threshold_masses
-
-from undertow.audit.subject import Subject
 
 ALL = [pytest.param(name, id=name) for name in FAULTS]
 INFINITE = {

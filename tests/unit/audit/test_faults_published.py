@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+
+from undertow.audit.certificate import epsilon_from_success
 from undertow_studies.faults import (
     channel_epsilon,
     missing_reset,
@@ -13,8 +15,6 @@ from undertow_studies.faults import (
     whole_domain_lie,
 )
 from undertow_studies.faults.law import BitsLaw
-
-from undertow.audit.certificate import epsilon_from_success
 
 PORTO, BEIJING = 3052, 5356
 

@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-from undertow_studies.faults import named_fault
 
 from undertow.audit import Claim, audit_pair, audit_pair_until_refuted
 from undertow.audit.event import LabelEvent, Score, ScoreEvent
@@ -15,6 +14,7 @@ from undertow.audit.pair._draw import EventTest, stands_still
 from undertow.audit.pair.fixed import pair_result
 from undertow.audit.subject import CallableSubject
 from undertow.privacy.tradeoff import attack_epsilon_bound
+from undertow_studies.faults import named_fault
 
 OUTPUT = Score("output", np.asarray)
 

@@ -8,7 +8,6 @@ import math
 
 import numpy as np
 import pytest
-from undertow_studies.faults import FAULTS, named_fault
 
 from undertow.audit.certificate import (
     event_epsilon,
@@ -23,6 +22,7 @@ from undertow.audit.record import RecordedSubject
 from undertow.audit.subject import CallableSubject, MechanismSubject
 from undertow.errors import AuditError
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
+from undertow_studies.faults import FAULTS, named_fault
 
 
 def vectorised(function, inputs=(0, 1), **options):

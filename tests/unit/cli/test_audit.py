@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer.main
-from undertow_studies.faults import FAULTS
 
 from support.command import invoke, run
 from undertow._version import __version__
@@ -23,6 +22,7 @@ from undertow.cli._audit_input import PROTOCOLS
 from undertow.cli._audit_result import Job, Watch, conduct, draw_curve, running_estimate
 from undertow.cli.audit import audit
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
+from undertow_studies.faults import FAULTS
 
 KEYS = {
     "advantage",

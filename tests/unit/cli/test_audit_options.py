@@ -9,7 +9,6 @@ import time
 
 import numpy as np
 import pytest
-from undertow_studies.faults import FAULTS
 
 from support.command import invoke
 from undertow.audit import Claim, audit_local, audit_until_refuted
@@ -18,6 +17,7 @@ from undertow.cli._audit_option import in_option_words
 from undertow.cli._audit_result import Watch, running_estimate
 from undertow.errors import ModelError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
+from undertow_studies.faults import FAULTS
 
 LDP = ("ldp", "--protocol=oue", "--categories=6", "--epsilon=1", "--no-baseline")
 CODE = """

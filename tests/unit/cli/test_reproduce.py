@@ -8,11 +8,11 @@ import stat
 from importlib.util import find_spec
 
 import pytest
-from undertow_studies import STUDIES, Check, Curve, Panel, Study, StudyResult
 
 import undertow.cli.reproduce as command
 from support.command import invoke
 from undertow.errors import NotApplicable
+from undertow_studies import STUDIES, Check, Curve, Panel, Study, StudyResult
 
 KINDS = ("csv", "json", "svg", "png")
 
@@ -153,7 +153,7 @@ def test_a_fault_while_drawing_leaves_no_table_behind(only, tmp_path, monkeypatc
     def broken(result):
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr("undertow.plotting.plot_study", broken)
+    monkeypatch.setattr("undertow_studies.picture.plot_study", broken)
     result = invoke("reproduce", "small", "--out", tmp_path / "out")
     assert isinstance(result.exception, RuntimeError)
     assert listing(tmp_path / "out") == []

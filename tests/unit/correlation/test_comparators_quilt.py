@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.comparators.pufferfish import (
+from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow_studies.comparators.pufferfish import (
     ConversionCurve,
     approximate_quilt_scale,
     best_quilt,
@@ -16,7 +17,6 @@ from undertow.correlation.comparators.pufferfish import (
     quilt_influence,
     quilt_scale,
 )
-from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 
 ACTIVITY = [[9713 / 11008, 1295 / 11008], [1295 / 4250, 2955 / 4250]]
 RNG = np.random.default_rng(20)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from undertow.correlation.comparators import scale as module
-from undertow.correlation.comparators.scale import (
+from undertow_studies.comparators import scale as module
+from undertow_studies.comparators.scale import (
     printed_response,
     response_accuracy,
     response_accuracy_normal,

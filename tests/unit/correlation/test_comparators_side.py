@@ -7,13 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from undertow.correlation.comparators.comparison import (
+from undertow.correlation.group import Independent, general_budget
+from undertow.correlation.query import AnyQuery
+from undertow.errors import InfeasibleTarget, NotApplicable
+from undertow_studies.comparators.comparison import (
     CASES,
     compare_scales,
     reference_case,
     side_by_side,
 )
-from undertow.correlation.comparators.scale import (
+from undertow_studies.comparators.scale import (
     ComparatorScale,
     group_scale,
     printed_gaussian_scale,
@@ -21,9 +24,6 @@ from undertow.correlation.comparators.scale import (
     zhao_leakage,
     zhao_scale,
 )
-from undertow.correlation.group import Independent, general_budget
-from undertow.correlation.query import AnyQuery
-from undertow.errors import InfeasibleTarget, NotApplicable
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]
 

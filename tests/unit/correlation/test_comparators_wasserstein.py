@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from undertow.correlation.comparators.pufferfish import (
+from undertow.errors import ModelError, NotApplicable
+from undertow_studies.comparators.pufferfish import (
     count_wasserstein_scale,
     gaussian_wasserstein_scale,
     wasserstein_infinity,
     wasserstein_scale,
 )
-from undertow.errors import ModelError, NotApplicable
 
 ACTIVITY = [[9713 / 11008, 1295 / 11008], [1295 / 4250, 2955 / 4250]]
 

@@ -9,15 +9,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.comparators import (
-    ConversionCurve,
-    compare_scales,
-    count_wasserstein_scale,
-    gaussian_wasserstein_scale,
-    printed_gaussian_scale,
-    response_law,
-    wasserstein_infinity,
-)
 from undertow.correlation.gaussian import (
     ClippedRelease,
     Gaussian,
@@ -40,6 +31,15 @@ from undertow.correlation.gaussian.structure import (
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import LinearQuery, Scope
 from undertow.errors import ModelError, NotApplicable, ScopeWarning
+from undertow_studies.comparators import (
+    ConversionCurve,
+    compare_scales,
+    count_wasserstein_scale,
+    gaussian_wasserstein_scale,
+    printed_gaussian_scale,
+    response_law,
+    wasserstein_infinity,
+)
 
 CLIPPED = LinearQuery(clip=(0, 1))
 UNCLIPPED = LinearQuery(gap=1.0)

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from undertow.correlation.comparators import ComparatorScale
-from undertow.plotting import plot_scales
+from undertow_studies.comparators import ComparatorScale
+from undertow_studies.picture import plot_scales
 
 
 def row(method: str, scale: float, *, guarantee: bool = True) -> ComparatorScale:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from undertow_studies import STUDIES, Curve, Inputs, Panel, StudyResult
 
-from undertow.plotting import plot_panel, plot_study
 from undertow.plotting.style import BASELINE, COLOURS
+from undertow_studies import STUDIES, Curve, Inputs, Panel, StudyResult
+from undertow_studies.picture import plot_panel, plot_study
 
 mpl.use("Agg")
 

@@ -10,9 +10,6 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
-from undertow_studies import risk_attack as risk_local
-from undertow_studies.risk_attack import _best_case, _worst_case
-from undertow_studies.risk_theory import _crossing_checks
 
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
@@ -50,6 +47,9 @@ from undertow.risk.finite import Risk
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat
 from undertow.risk.utility import utility_at
+from undertow_studies import risk_attack as risk_local
+from undertow_studies.risk_attack import _best_case, _worst_case
+from undertow_studies.risk_theory import _crossing_checks
 
 TEN = Threat(Prior.uniform(10))
 

@@ -7,6 +7,17 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+
+from undertow.audit import epsilon_from_advantage, ldp_auditor_epsilon
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    OptimizedHashing,
+    OptimizedUnary,
+    SubsetSelection,
+    SummationHistogram,
+    SymmetricUnary,
+    ThresholdHistogram,
+)
 from undertow_studies.audit_fault import fault_target
 from undertow_studies.audit_protocol import FIGURE_5_8
 from undertow_studies.audit_repeat import (
@@ -29,17 +40,6 @@ from undertow_studies.audit_repeat import (
 )
 from undertow_studies.faults import missing_reset, whole_domain_lie
 from undertow_studies.study import Panel
-
-from undertow.audit import epsilon_from_advantage, ldp_auditor_epsilon
-from undertow.mechanisms.local import (
-    GeneralizedResponse,
-    OptimizedHashing,
-    OptimizedUnary,
-    SubsetSelection,
-    SummationHistogram,
-    SymmetricUnary,
-    ThresholdHistogram,
-)
 
 READ = (
     GeneralizedResponse,

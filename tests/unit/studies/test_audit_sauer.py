@@ -7,6 +7,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+
+from undertow.mechanisms.local import (
+    OptimizedHashing,
+    SubsetSelection,
+    SummationHistogram,
+    ThresholdHistogram,
+)
+from undertow.privacy import Pure
+from undertow.risk.bounds import uniform_guess_bound
 from undertow_studies import Inputs, StudyResult
 from undertow_studies.audit_fault import AUDIT_BUGS, _positive, fault_target
 from undertow_studies.audit_protocol import AUDIT_SAUER, protocol_target
@@ -18,15 +27,6 @@ from undertow_studies.audit_repeat import (
 )
 from undertow_studies.faults import missing_reset, raised_truth, whole_domain_lie
 from undertow_studies.study import Curve
-
-from undertow.mechanisms.local import (
-    OptimizedHashing,
-    SubsetSelection,
-    SummationHistogram,
-    ThresholdHistogram,
-)
-from undertow.privacy import Pure
-from undertow.risk.bounds import uniform_guess_bound
 
 STUDIES = {study.name: study for study in (*AUDIT_SAUER, *AUDIT_BUGS)}
 NAMES = ("GRR", "SS", "SUE", "OUE", "SHE", "THE", "BLH", "OLH")

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+
 from undertow_studies import Inputs, StudyResult
 from undertow_studies import audit_protocol as audit_thesis
 from undertow_studies.audit_protocol import (

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from undertow_studies import Check, Curve, Inputs, Panel, StudyResult
 from undertow_studies.study import agrees, compare, in_words, table_of
 from undertow_studies.thesis_bound import FIGURE_6_1, finished, stated

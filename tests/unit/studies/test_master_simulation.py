@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
-from undertow_studies import Inputs
-from undertow_studies import master_simulation as drawing
-from undertow_studies.master_simulation import MASTER_SIMULATION, two_way_chain
 
 from undertow.correlation.gaussian.shift import adversary_factor
 from undertow.correlation.result import Adversary
+from undertow_studies import Inputs
+from undertow_studies import master_simulation as drawing
+from undertow_studies.master_simulation import MASTER_SIMULATION, two_way_chain
 
 # Count of state 1 on ten records, stationary start, gamma = 1 to 10.
 EXACT = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from undertow_studies import Inputs, StudyResult
 from undertow_studies import data as sources
 from undertow_studies import risk_bound as risk_imputation

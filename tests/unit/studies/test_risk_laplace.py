@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from undertow_studies import Inputs, StudyResult
 from undertow_studies.data import study_data
 from undertow_studies.risk_attack import FIGURE_5_6

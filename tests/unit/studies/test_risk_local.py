@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+
+from undertow.mechanisms.local import GeneralizedResponse
 from undertow_studies import Inputs, StudyResult
 from undertow_studies.data import study_data
 from undertow_studies.risk_attack import _GRID, FIGURE_5_7
 from undertow_studies.risk_attack import _LocalPoint as _Point
-
-from undertow.mechanisms.local import GeneralizedResponse
 
 LABELS = ("GRR", "SS", "OUE")
 # Level: Porto, then Geolife.

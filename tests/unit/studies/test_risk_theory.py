@@ -8,12 +8,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from undertow_studies import STUDIES, Inputs, StudyResult
 
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism
 from undertow.privacy import gdp_mu
 from undertow.risk import Prior, Threat, advantage
 from undertow.risk.scalar import ScalarChannel
+from undertow_studies import STUDIES, Inputs, StudyResult
 
 # Level: GRR, SS, OUE, Laplace, Gaussian, Theorem 5.2 with the level alone.
 MECHANISMS = {

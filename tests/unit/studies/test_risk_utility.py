@@ -6,6 +6,7 @@ import math
 from functools import cache
 
 import pytest
+
 from undertow_studies import Curve, Inputs
 from undertow_studies.risk_theory import FIGURE_5_2
 

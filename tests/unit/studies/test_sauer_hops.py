@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from undertow_studies.sauer_city import Moves
-from undertow_studies.sauer_graph import CityHops, Triples, city_hops
 
 from undertow.datasets import RoadNetwork, grid_graph
 from undertow.mechanisms.graph import GraphExponential
@@ -14,6 +12,8 @@ from undertow.risk.attacks import (
     exact_report_figures,
     fit_transitions,
 )
+from undertow_studies.sauer_city import Moves
+from undertow_studies.sauer_graph import CityHops, Triples, city_hops
 
 
 def directed_city(size: int = 14, seed: int = 3) -> RoadNetwork:

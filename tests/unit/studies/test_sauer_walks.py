@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from undertow.datasets import Walks, city_stand_in, walks_stand_in
+from undertow.mechanisms.local import GeneralizedResponse
+from undertow.risk import Prior
+from undertow.risk.attacks import (
+    CorrelationGuess,
+    exact_correlation_figures,
+    exact_estimation_figures,
+    fit_transitions,
+)
 from undertow_studies.sauer_city import (
     EPSILONS,
     MEASURED,
@@ -15,16 +25,6 @@ from undertow_studies.sauer_city import (
     response_figures,
 )
 from undertow_studies.sauer_report import crowd_figures
-
-from undertow.datasets import Walks, city_stand_in, walks_stand_in
-from undertow.mechanisms.local import GeneralizedResponse
-from undertow.risk import Prior
-from undertow.risk.attacks import (
-    CorrelationGuess,
-    exact_correlation_figures,
-    exact_estimation_figures,
-    fit_transitions,
-)
 
 P = [[0, 0.7, 0.3], [0.5, 0, 0.5], [0.2, 0.8, 0]]
 BEFORE = np.array([0.5, 0.3, 0.2])

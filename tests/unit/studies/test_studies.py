@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from undertow import datasets
 from undertow_studies import (
     STUDIES,
     Inputs,
@@ -21,8 +23,6 @@ from undertow_studies import (
     study as noise,
 )
 from undertow_studies.data import _SOURCES, study_data
-
-from undertow import datasets
 
 HERE = os.environ.get("UNDERTOW_DATA")
 needs_data = [

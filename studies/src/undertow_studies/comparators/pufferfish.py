@@ -21,13 +21,6 @@ from undertow._validate import (
     check_non_negative,
     check_positive,
 )
-from undertow.correlation.comparators.scale import (
-    EVERY_ATTACKER,
-    NO_KNOWLEDGE,
-    ROUNDING_MARGIN,
-    ComparatorScale,
-    raised,
-)
 from undertow.correlation.gaussian.shift import (
     check_covariance,
     check_weights,
@@ -38,6 +31,13 @@ from undertow.correlation.model import check_level
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.exact import exact, round_up_decimal
 from undertow.numeric.rounding import inflate
+from undertow_studies.comparators.scale import (
+    EVERY_ATTACKER,
+    NO_KNOWLEDGE,
+    ROUNDING_MARGIN,
+    ComparatorScale,
+    raised,
+)
 
 QUILT_SOURCE = "Song, Wang and Chaudhuri (2017), Markov quilt mechanism"
 

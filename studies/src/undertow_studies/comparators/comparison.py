@@ -11,23 +11,23 @@ import numpy as np
 
 from undertow._validate import check_choice, check_positive
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.comparators.pufferfish import (
+from undertow.correlation.model import Model
+from undertow.correlation.query import CountQuery, LinearQuery, Query
+from undertow.errors import AssumptionError
+from undertow.mechanisms.accuracy import laplace_scale
+from undertow_studies.comparators.pufferfish import (
     approximate_quilt_scale,
     count_wasserstein_scale,
     gaussian_wasserstein_scale,
     quilt_scale,
 )
-from undertow.correlation.comparators.scale import (
+from undertow_studies.comparators.scale import (
     EVERY_ATTACKER,
     NO_KNOWLEDGE,
     ComparatorScale,
     printed_gaussian_scale,
     yang_scale,
 )
-from undertow.correlation.model import Model
-from undertow.correlation.query import CountQuery, LinearQuery, Query
-from undertow.errors import AssumptionError
-from undertow.mechanisms.accuracy import laplace_scale
 
 # The models of the comparison: three data sets, as the sources describe them.
 #

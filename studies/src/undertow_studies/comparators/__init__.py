@@ -4,14 +4,14 @@ Every comparator states the attackers it speaks of and whether its scale is a gu
 in the sense of Bayesian differential privacy. None of them is used to calibrate.
 """
 
-from undertow.correlation.comparators.comparison import (
+from undertow_studies.comparators.comparison import (
     CASES,
     ReferenceCase,
     compare_scales,
     reference_case,
     side_by_side,
 )
-from undertow.correlation.comparators.pufferfish import (
+from undertow_studies.comparators.pufferfish import (
     ConversionCurve,
     MarkovQuilt,
     approximate_quilt_scale,
@@ -24,7 +24,7 @@ from undertow.correlation.comparators.pufferfish import (
     wasserstein_infinity,
     wasserstein_scale,
 )
-from undertow.correlation.comparators.scale import (
+from undertow_studies.comparators.scale import (
     EVERY_ATTACKER,
     NO_KNOWLEDGE,
     ComparatorScale,
