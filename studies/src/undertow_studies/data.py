@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from undertow import datasets
 from undertow_studies import Study
+from undertow_studies import dataset as datasets
 
 _STAND_IN_SEED = 20260518
 

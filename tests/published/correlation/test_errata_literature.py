@@ -28,14 +28,6 @@ from undertow.correlation import (
 )
 from undertow.correlation.finite import exact_leakage
 from undertow.correlation.markov.two_state import TwoStateMethod
-from undertow.datasets import (
-    FAMILY_IQ_COVARIANCE,
-    electricity_stand_in,
-    load_activity,
-    load_galton,
-    read_columns,
-    synthetic_iq,
-)
 from undertow.mechanisms import (
     RandomizedResponse,
     accuracy_interval,
@@ -43,6 +35,14 @@ from undertow.mechanisms import (
     laplace_scale,
 )
 from undertow_studies.comparators import response_accuracy
+from undertow_studies.dataset import (
+    FAMILY_IQ_COVARIANCE,
+    electricity_stand_in,
+    load_activity,
+    load_galton,
+    read_columns,
+    synthetic_iq,
+)
 from undertow_studies.thesis_model import PRINTED_CHAINS
 
 ACTIVITY = [[0.882, 0.118], [0.305, 0.695]]

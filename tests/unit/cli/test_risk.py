@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from support.command import invoke
 from undertow.cli._risk_result import shown_down, shown_up
-from undertow.datasets.adult import load_adult_hours
 from undertow.risk.families import FAMILIES
+from undertow_studies.dataset import load_adult_hours
 
 HERE = os.environ.get("UNDERTOW_DATA")
 ADVANTAGE_KEYS = {"advantage", "rero", "baseline", "exact", "method", "bounds", "tv"}

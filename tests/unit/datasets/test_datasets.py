@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undertow import datasets
 from undertow.datasets import DataError
+from undertow_studies import dataset as datasets
 
 HERE = os.environ.get("UNDERTOW_DATA")
 needs_data = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undertow import datasets
+from undertow_studies import dataset as datasets
 
 HERE = os.environ.get("UNDERTOW_DATA")
 

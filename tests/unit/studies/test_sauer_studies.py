@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undertow.datasets import braced_grid, city_stand_in, walks_stand_in
 from undertow.privacy import Pure
 from undertow.risk.bounds import exact_guess_bound
 from undertow_studies import STUDIES, Inputs, Study, StudyResult
 from undertow_studies.data import study_data
+from undertow_studies.dataset import braced_grid, city_stand_in, walks_stand_in
 
 AUDITS = "sauer-figure-10."
 SAUER = tuple(

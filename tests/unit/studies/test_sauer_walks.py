@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from undertow.datasets import Walks, city_stand_in, walks_stand_in
 from undertow.mechanisms.local import GeneralizedResponse
 from undertow.risk import Prior
 from undertow.risk.attacks import (
@@ -14,6 +13,7 @@ from undertow.risk.attacks import (
     exact_estimation_figures,
     fit_transitions,
 )
+from undertow_studies.dataset import Walks, city_stand_in, walks_stand_in
 from undertow_studies.sauer_city import (
     EPSILONS,
     MEASURED,

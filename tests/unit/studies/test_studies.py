@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from undertow import datasets
 from undertow_studies import (
     STUDIES,
     Inputs,
@@ -19,6 +18,7 @@ from undertow_studies import (
     StudyResult,
     master_simulation,
 )
+from undertow_studies import dataset as datasets
 from undertow_studies import (
     study as noise,
 )

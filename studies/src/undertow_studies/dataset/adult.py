@@ -20,37 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice
-from undertow.datasets.folder import read_columns, require_file
+from undertow.datasets import (
+    HOURS_LIMIT,
+    Hours,
+    read_columns,
+    require_file,
+)
 from undertow.errors import DataError
-from undertow.risk import Prior
-
-HOURS_LIMIT = 100
-"""The largest number of hours a week."""
-
-_PEOPLE = 32_561
-# The stand-in: 46.7 % at 40, then round numbers, then everybody else.
-_AT_FORTY, _ROUND, _OTHERS = 0.467, 0.333, 0.2
-_ROUND_LAW, _OTHER_LAW = (42.0, 15.0), (38.0, 14.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Hours:
-    """How many people work 0, 1, ..., 100 hours a week.
-
-    Parameters
-    ----------
-    counts : ndarray of int, shape (101,)
-        People by hours.
-    real : bool
-        Whether these are the real counts.
-    """
-
-    counts: NDArray[np.int64]
-    real: bool
-
-    def prior(self) -> Prior:
-        """Return the relative frequencies as a prior on 0, ..., 100."""
-        return Prior.from_counts(dict(enumerate(self.counts.tolist())))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,30 +64,6 @@ def load_adult_hours(folder: Path) -> Hours:
             f"got {len(columns['count'])} rows."
         )
     return Hours(np.array(columns["count"], dtype=np.int64), real=True)
-
-
-def hours_stand_in() -> Hours:
-    """Return 32 561 people of a mixture; no randomness.
-
-    46.7 % work 40 hours. 33.3 % work another positive multiple of five below 100, in
-    proportion to the normal density of mean 42 and deviation 15; 20 % work another
-    number from 1 to 99, in proportion to that of mean 38 and deviation 14. Shares are
-    rounded to people, and what is missing is put at 40.
-
-    Examples
-    --------
-    >>> hours = hours_stand_in()
-    >>> int(hours.counts.sum()), round(float(hours.prior().pmf[40]), 3), hours.real
-    (32561, 0.467, False)
-    """
-    hours = np.arange(HOURS_LIMIT + 1)
-    inside = (hours > 0) & (hours < HOURS_LIMIT)
-    fives = inside & (hours % 5 == 0) & (hours != 40)
-    share = _ROUND * _bell(hours, fives, _ROUND_LAW)
-    share += _OTHERS * _bell(hours, inside & (hours % 5 != 0), _OTHER_LAW)
-    counts = np.round(_PEOPLE * share).astype(np.int64)
-    counts[40] = _PEOPLE - counts.sum()
-    return Hours(counts, real=False)
 
 
 def load_adult(folder: Path, split: str = "train") -> Adult:
@@ -162,21 +114,6 @@ def _column(values: list[Any]) -> NDArray[Any]:
     return column
 
 
-def _bell(
-    hours: NDArray[np.int64], where: NDArray[np.bool_], law: tuple[float, float]
-) -> NDArray[np.float64]:
-    """Return the normal density on the chosen hours, scaled to sum 1."""
-    mean, deviation = law
-    weight = np.where(where, np.exp(-0.5 * ((hours - mean) / deviation) ** 2), 0.0)
-    return np.asarray(weight / weight.sum())
-
-
-# Tables with one sensitive attribute, for attacks that impute it from the others.
-#
-# The tables of the thesis, Census19 and Texas-100X, are not public. Two things stand in
-# for them: Adult with ``race`` or ``sex`` as the sensitive attribute, whose records are
-# real, and a latent-class generator, which needs no file at all.
-
 IMPUTED = ("race", "sex")
 """Sensitive attributes: in place of Census19 and of Texas-100X."""
 
@@ -184,7 +121,9 @@ _DROPPED = {
     "race": ("fnlwgt",),
     "sex": ("fnlwgt", "relationship", "marital_status", "occupation"),
 }
+
 _SIZE, _BITS = 48_842, 5
+
 # Number of classes, and the share of the favourite one in each latent class.
 _LATENT = {"race": (8, 0.81), "sex": (2, 0.73)}
 

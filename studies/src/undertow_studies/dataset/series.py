@@ -8,18 +8,18 @@ stand-in simulates the chains of the thesis. A real household series is read as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.datasets.folder import read_columns, require_file
-
-MISSING = -1
-
-ACTIVITY_TRANSITION = ((0.882, 0.118), (0.305, 0.695))
-"""Printed transition matrix of Activity; row 0 sums to one with .118."""
+from undertow.datasets import (
+    Series,
+    read_columns,
+    require_file,
+    simulate_chain,
+)
+from undertow.datasets.stand_in import MISSING
 
 ELECTRICITY_TRANSITIONS = {
     70: ((0.445, 0.555), (0.149, 0.851)),
@@ -28,38 +28,7 @@ ELECTRICITY_TRANSITIONS = {
 }
 """Printed matrices by threshold in kWh; .850 raised to .851 so the row sums to one."""
 
-_ACTIVITY_SEED = 20260519
 _ELECTRICITY_SEED = 20260521
-_DAY = 288
-
-
-@dataclass(frozen=True)
-class Series:
-    """A two-state series.
-
-    Parameters
-    ----------
-    states : ndarray of int
-        0 or 1 by record, -1 where the record is missing.
-    days : ndarray of int
-        Day of each record, from 0.
-    real : bool
-        Whether these are real records.
-    """
-
-    states: NDArray[np.int64]
-    days: NDArray[np.int64]
-    real: bool
-
-    @property
-    def count(self) -> int:
-        """Number of records in state 1."""
-        return int((self.states == 1).sum())
-
-    def complete_days(self) -> list[NDArray[np.int64]]:
-        """Return the states of each day without a missing record."""
-        found = [self.states[self.days == day] for day in np.unique(self.days)]
-        return [day for day in found if (day != MISSING).all()]
 
 
 def load_activity(folder: Path) -> Series:
@@ -70,13 +39,6 @@ def load_activity(folder: Path) -> Series:
     states = [MISSING if s in ("", "NA") else int(float(s) > 0) for s in steps]
     _, days = np.unique(np.array(columns["date"]), return_inverse=True)
     return Series(np.array(states), days.astype(np.int64), real=True)
-
-
-def activity_stand_in() -> Series:
-    """Return 53 simulated days of the printed activity chain, none missing."""
-    rng = np.random.default_rng(_ACTIVITY_SEED)
-    states = simulate_chain(ACTIVITY_TRANSITION, 53 * _DAY, rng=rng)
-    return Series(states, np.repeat(np.arange(53), _DAY), real=False)
 
 
 def load_electricity(folder: Path) -> dict[int, Series]:
@@ -105,23 +67,6 @@ def load_household(folder: Path, *, threshold_kwh: float = 25.0) -> Series:
     values = np.array(read_columns(path, ("kwh",))["kwh"], dtype=float)
     series = _daily((values > threshold_kwh).astype(np.int64))
     return Series(series.states, series.days, real=True)
-
-
-def simulate_chain(
-    transition: tuple[tuple[float, float], tuple[float, float]],
-    length: int,
-    *,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Simulate a two-state chain from its stationary start."""
-    (_, p01), (p10, _) = transition
-    uniform = rng.random(length)
-    states = np.empty(length, dtype=np.int64)
-    states[0] = uniform[0] < p01 / (p01 + p10)
-    to_one = (p01, transition[1][1])
-    for t in range(1, length):
-        states[t] = uniform[t] < to_one[states[t - 1]]
-    return states
 
 
 def _daily(states: NDArray[np.int64]) -> Series:

@@ -15,17 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_choice
-from undertow.datasets.folder import read_columns, require_file
+from undertow.datasets import (
+    GALTON_MEANS,
+    galton_covariance,
+    read_columns,
+    require_file,
+)
 from undertow.errors import DataError
-
-GALTON_MEANS = (69.233, 64.084, 66.761)
-"""Mean height of fathers, mothers and children, inches."""
-
-GALTON_DEVIATIONS = (2.4703, 2.3070, 3.5829)
-"""Their standard deviations."""
-
-GALTON_CORRELATION = (0.07366461, 0.27535483, 0.20165489)
-"""Correlations father-mother, father-child, mother-child."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +58,11 @@ def load_galton(folder: Path) -> Heights:
     return Heights(trios, tuple(columns["family"]), real=True)
 
 
-def galton_covariance() -> NDArray[np.float64]:
-    """Return the covariance of (father, mother, child) from the published figures."""
-    fm, fc, mc = GALTON_CORRELATION
-    correlation = np.array([[1, fm, fc], [fm, 1, mc], [fc, mc, 1]])
-    deviations = np.array(GALTON_DEVIATIONS)
-    return correlation * np.outer(deviations, deviations)
-
-
 def galton_stand_in(rng: np.random.Generator) -> Heights:
     """Draw 898 trios from the published Gaussian, each its own family."""
     trios = rng.multivariate_normal(GALTON_MEANS, galton_covariance(), size=898)
     return Heights(trios, tuple(str(j) for j in range(898)), real=False)
 
-
-# Mother and child test scores: the kidiq data, and the synthetic pairs beside it.
-#
-# The real set has 434 mother-child pairs (Gelman and Hill's *kidiq*); its correlation
-# 0.448276 and its 868 scores identify it as the FamilyIQ of the thesis, whose reference
-# names another file. The synthetic set draws 10 000 pairs of mean 100, deviation 15 and
-# correlation 0.45.
 
 FAMILY_IQ_MEANS = (86.797, 100.0)
 """Mean score of children and mothers."""
@@ -140,13 +121,8 @@ def synthetic_iq() -> Scores:
     return Scores(np.round(np.column_stack([child, parent]), 6), real=True)
 
 
-# Genotypes of 2504 people at 1000 sites: 1000 Genomes, phase 3, chromosome 1.
-#
-# The published study used chromosome 22; its mean count 40.29 of "BB" is that of the
-# homozygous *alternate* genotype, so that is what is counted here by default. Reading
-# the file needs pyarrow (extra ``data``).
-
 _PEOPLE, _SITES = 2504, 1000
+
 # Minor-allele frequencies Beta(0.1, 2.062): the mean square is 0.01609, hence 40.29
 # homozygotes of 2504 are expected.
 _SHAPE = (0.1, 2.062)
