@@ -45,6 +45,7 @@ SHARED = {
     "_validate",
     "_version",
     "numeric",
+    "results",
 }
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 # Optional libraries of the core: imported inside their functions, on request.

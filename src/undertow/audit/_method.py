@@ -31,7 +31,7 @@ from undertow.audit.certificate import (
 from undertow.audit.claim import Claim
 from undertow.audit.runner import Counts, Trials
 from undertow.privacy.loss import GDP
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 from undertow.risk.intervals import clopper_pearson
 
 # Of each limit of the rates that a pilot leaves possible.

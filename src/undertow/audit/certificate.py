@@ -18,8 +18,8 @@ from undertow._validate import check_count, check_positive, check_probability
 from undertow.audit.claim import Claim
 from undertow.numeric.rounding import log_down, nudge_down, nudge_up
 from undertow.privacy.loss import GDP
-from undertow.privacy.result import Bound
 from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
+from undertow.results import Bound
 from undertow.risk.intervals import clopper_pearson
 
 _TRIALS = ("the trials are independent", "the attack was fixed before the data")

@@ -13,8 +13,8 @@ from undertow._validate import check_choice, check_count
 from undertow.numeric.exact import Number
 from undertow.numeric.rounding import exp_up, inflate, keep_exact
 from undertow.privacy.loss import GDP, Approx, Pure
-from undertow.privacy.result import to_plain
 from undertow.privacy.tradeoff import ApproxTradeOff, GaussianTradeOff, refutes
+from undertow.results import to_plain
 
 Parameter = Literal["epsilon", "mu"]
 """What a claim bounds; its certificates and estimates are about the same."""

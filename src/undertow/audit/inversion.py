@@ -32,7 +32,7 @@ from undertow.mechanisms.local import (
     the_advantage,
     the_threshold,
 )
-from undertow.privacy.result import to_plain
+from undertow.results import to_plain
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.scalar.uniform import (
     gaussian_placement_advantage,

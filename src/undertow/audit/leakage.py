@@ -21,7 +21,7 @@ from undertow.correlation.result import LeakageEstimate
 from undertow.errors import AuditError
 from undertow.numeric.rounding import nudge_down
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 # Covers the rounding of the limits in the certificate.
 _MARGIN = 1e-9

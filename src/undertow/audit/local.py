@@ -36,7 +36,7 @@ from undertow.audit.runner import Campaign, Counts, Progress
 from undertow.audit.threat import audit_threat, check_threat, is_plain_threat
 from undertow.errors import AuditError, UndertowError
 from undertow.numeric.rounding import greatest_int, nudge_up
-from undertow.privacy.result import Estimate, _Shown
+from undertow.results import Estimate, _Shown
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.threat import Threat
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from undertow._validate import check_count, check_non_negative, check_probability
 from undertow.audit.claim import Claim, Parameter
 from undertow.audit.inversion import Inversion
-from undertow.privacy.result import Estimate, Witness, _Shown, to_plain
+from undertow.results import Estimate, Witness, _Shown, to_plain
 
 Verdict = Literal["violated", "not refuted"]
 """Refuted with the stated confidence, or not; a promise is never confirmed."""

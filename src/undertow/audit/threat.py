@@ -39,7 +39,7 @@ from undertow.numeric.rounding import (
     nudge_up,
 )
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
-from undertow.privacy.result import Bound, Estimate, Witness
+from undertow.results import Bound, Estimate, Witness
 from undertow.risk.bounds.baselines import Baselines
 from undertow.risk.channel import Channel
 from undertow.risk.estimate import constant_baseline

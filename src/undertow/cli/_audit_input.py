@@ -42,7 +42,7 @@ from undertow.mechanisms.local import (
     SymmetricUnary,
     ThresholdHistogram,
 )
-from undertow.privacy.result import to_plain
+from undertow.results import to_plain
 from undertow.risk import Threat
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rich.text import Text
 from undertow.errors import NotApplicable
 from undertow.numeric.rounding import inflate, nudge_up
 from undertow.privacy.loss import Loss, Pure
-from undertow.privacy.result import Alternative, to_plain
+from undertow.results import Alternative, to_plain
 from undertow.risk import (
     BoundRow,
     Channel,

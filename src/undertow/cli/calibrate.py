@@ -27,7 +27,7 @@ from undertow.correlation import (
 from undertow.correlation import (
     calibrate as calibrate_model,
 )
-from undertow.privacy.result import to_plain
+from undertow.results import to_plain
 
 calibrate = typer.Typer(
     name="calibrate",

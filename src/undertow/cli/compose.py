@@ -16,8 +16,7 @@ from undertow.cli._input import read_plan
 from undertow.cli._output import EXIT_REFUSED, complain, guarded, print_json, working
 from undertow.composition import Plan, Report, infinite_loss_error
 from undertow.errors import PlanError
-from undertow.privacy.loss import Loss
-from undertow.privacy.result import shown_loss
+from undertow.privacy.loss import Loss, shown_loss
 from undertow.spaces import Granularity, parse_granularity
 from undertow.spaces.base import Domain
 

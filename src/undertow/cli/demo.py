@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice, check_count, check_positive
 from undertow.cli._output import guarded, print_json, working
 from undertow.errors import PlanError
-from undertow.privacy.result import Estimate
+from undertow.results import Estimate
 from undertow.risk.intervals import clopper_pearson
 
 if TYPE_CHECKING:

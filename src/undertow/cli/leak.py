@@ -33,7 +33,7 @@ from undertow.correlation import (
     explain,
     leakage,
 )
-from undertow.privacy.result import Alternative, to_plain
+from undertow.results import Alternative, to_plain
 
 leak = typer.Typer(
     name="leak",

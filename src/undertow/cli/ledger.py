@@ -30,8 +30,7 @@ from undertow.composition.document import domain_from_document
 from undertow.errors import LedgerError, PlanError
 from undertow.numeric.exact import Exact, exact, round_down, sqrt_down
 from undertow.privacy import GDP, ZCDP, Approx, Pure
-from undertow.privacy.loss import Loss
-from undertow.privacy.result import shown_loss
+from undertow.privacy.loss import Loss, shown_loss
 from undertow.spaces import Granularity, parse_granularity
 from undertow.spaces.base import Domain
 from undertow.spaces.domain import Stream

@@ -36,7 +36,7 @@ from undertow.cli._threat import (
     read_weights,
 )
 from undertow.errors import AssumptionError, ModelError
-from undertow.privacy.result import to_plain
+from undertow.results import to_plain
 from undertow.risk import Channel, Threat
 from undertow.risk.calibration import calibrate
 from undertow.risk.card import risk_card

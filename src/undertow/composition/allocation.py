@@ -59,7 +59,7 @@ class Allocation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the allocation as plain values."""
-        from undertow.privacy.result import to_plain
+        from undertow.results import to_plain
 
         return {
             "losses": to_plain(self.losses),

@@ -30,7 +30,7 @@ from undertow.errors import InfiniteLossError, MismatchError, PlanError, Underto
 from undertow.numeric.exact import Exact, Number, exact, format_up
 from undertow.privacy.conversion import convert
 from undertow.privacy.loss import Approx, Loss
-from undertow.privacy.result import Witness, escape_markup, to_plain
+from undertow.results import Witness, escape_markup, to_plain
 from undertow.spaces.base import Domain, Granularity, Metric, View
 from undertow.spaces.change import Change, Charge, Column, Row, change_family, totals
 from undertow.spaces.domain import Graph, Table

@@ -27,7 +27,7 @@ from undertow.errors import (
     NotApplicable,
 )
 from undertow.numeric.exact import Number, exact, round_up_decimal
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 Interval = tuple[float, float]
 

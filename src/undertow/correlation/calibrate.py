@@ -29,7 +29,7 @@ from undertow.correlation.result import (
 from undertow.errors import AssumptionError, InfeasibleTarget, ModelError, NotApplicable
 from undertow.mechanisms.accuracy import laplace_scale
 from undertow.numeric.exact import exact, format_up
-from undertow.privacy.result import Alternative
+from undertow.results import Alternative
 
 
 def calibrate(

@@ -21,7 +21,7 @@ from undertow.mechanisms import (
     RandomizedResponse,
 )
 from undertow.numeric.exact import exact, round_up_decimal
-from undertow.privacy.result import Alternative
+from undertow.results import Alternative
 
 
 def leakage(

@@ -32,14 +32,7 @@ from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.numeric.exact import exact, round_up
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import (
-    Alternative,
-    Bound,
-    Calibration,
-    Estimate,
-    Witness,
-    _Shown,
-)
+from undertow.results import Alternative, Bound, Calibration, Estimate, Witness, _Shown
 
 # Scales tried for what rounding adds; two or three are enough, if any is.
 _TRIES = 8

@@ -21,7 +21,7 @@ from undertow.composition.document import domain_from_document, granularity_to_d
 from undertow.errors import LedgerError
 from undertow.numeric.exact import Number, exact
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
-from undertow.privacy.result import Calibration
+from undertow.results import Calibration
 from undertow.spaces.base import Domain, Granularity
 from undertow.spaces.domain import Stream
 from undertow.spaces.unit import LTrajectory, WEvent, parse_granularity

@@ -55,14 +55,6 @@ from undertow.privacy.pld import (
     PrivacyLossDistribution,
     compose_distributions,
 )
-from undertow.privacy.result import (
-    Alternative,
-    Bound,
-    Calibration,
-    Estimate,
-    Witness,
-    to_plain,
-)
 from undertow.privacy.tradeoff import (
     ApproxTradeOff,
     GaussianTradeOff,
@@ -82,6 +74,14 @@ from undertow.privacy.variation import (
     reconstruction_bound,
     total_variation,
     total_variation_power,
+)
+from undertow.results import (
+    Alternative,
+    Bound,
+    Calibration,
+    Estimate,
+    Witness,
+    to_plain,
 )
 
 __all__ = [

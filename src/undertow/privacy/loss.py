@@ -32,6 +32,8 @@ from undertow.numeric.exact import (
     sqrt_up,
 )
 
+_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
+
 
 class Loss(ABC):
     """A privacy loss in one currency; immutable, hashable, exact.
@@ -378,6 +380,22 @@ class GDP(Loss):
     def __repr__(self) -> str:
         root = self.exact_root()
         return self._shown(f"mu={format_up(self.mu if root is None else root)}")
+
+
+def shown_loss(loss: Loss) -> str:
+    """Write a loss the way people do, rounded up.
+
+    Examples
+    --------
+    >>> shown_loss(Approx("1/3", "1e-6"))
+    'ε = 0.333334, δ = 0.000001'
+    """
+    # The exact parameter of GDP is the square of mu; its float is already rounded up.
+    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
+    return ", ".join(
+        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
+        for name, value in zip(loss.names, values, strict=True)
+    )
 
 
 def _restored(

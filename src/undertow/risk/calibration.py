@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice
 from undertow.errors import InfeasibleTarget, NotApplicable, SearchError
 from undertow.numeric.rounding import nudge_up
-from undertow.privacy.result import Alternative, Calibration, _Shown
+from undertow.results import Alternative, Calibration, _Shown
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import (
     LARGEST_LEVEL,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow.errors import UndertowError
-from undertow.privacy.result import _Shown
+from undertow.results import _Shown
 from undertow.risk.channel import Channel
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import Family, closed_view, uniform_prior

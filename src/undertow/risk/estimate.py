@@ -24,7 +24,7 @@ from scipy.special import ndtri, stdtrit
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import MismatchError, NotApplicable
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
-from undertow.privacy.result import Estimate, to_plain
+from undertow.results import Estimate, to_plain
 from undertow.risk.finite import ABSTAIN
 from undertow.risk.intervals import (
     clopper_pearson,

@@ -30,7 +30,7 @@ from undertow._validate import check_count, check_non_negative, check_probabilit
 from undertow.errors import AssumptionError, NotApplicable
 from undertow.mechanisms.local.base import LocalProtocol
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import _Shown
+from undertow.results import _Shown
 from undertow.risk.channel import Channel, as_channel
 from undertow.risk.finite import Risk, finite_advantage, finite_success_rate
 from undertow.risk.success import Success

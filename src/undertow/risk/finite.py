@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
 from undertow.errors import MismatchError, ModelError, NotApplicable
-from undertow.privacy.result import Bound, Witness
+from undertow.results import Bound, Witness
 from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.success import HitSets
 from undertow.risk.threat import Threat

@@ -25,7 +25,7 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import MismatchError, ModelError
-from undertow.privacy.result import Estimate
+from undertow.results import Estimate
 from undertow.risk.channel import LikelihoodSource
 from undertow.risk.estimate import Progress, batches, plan_draws
 from undertow.risk.finite import ABSTAIN

@@ -26,7 +26,7 @@ from undertow._validate import check_choice, check_non_negative, check_probabili
 from undertow.errors import MismatchError, ModelError
 from undertow.numeric.array import disagreement, read_floats
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import Estimate
+from undertow.results import Estimate
 from undertow.risk.bounds.baselines import ADJACENCIES, Adjacency
 from undertow.risk.success import Success
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.mechanisms.accuracy import laplace_accuracy
 from undertow.mechanisms.local import LocalProtocol, frequency_variance
-from undertow.privacy.result import _Shown
+from undertow.results import _Shown
 from undertow.risk.families.base import Family
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import pytest
 from undertow.audit.claim import Claim
 from undertow.audit.inversion import Inversion
 from undertow.audit.result import AuditResult, MethodResult
-from undertow.privacy.result import Estimate, Witness
+from undertow.results import Estimate, Witness
 
 
 def result(certified, claim=None, **more):

@@ -19,7 +19,7 @@ from undertow import errors
 from undertow.cli import main
 from undertow.cli._output import complain, print_json, status_of, working
 from undertow.cli.compose import print_bars, print_reports
-from undertow.privacy.result import shown_loss
+from undertow.privacy.loss import shown_loss
 
 
 def call_main(monkeypatch, *words):

@@ -17,7 +17,7 @@ from undertow.composition import plan_from_document, plan_schema, plan_to_docume
 from undertow.composition.document import DOMAINS, VIEWS, described, fits
 from undertow.errors import PlanError
 from undertow.privacy import GDP
-from undertow.privacy.result import shown_loss
+from undertow.privacy.loss import shown_loss
 
 
 @pytest.mark.parametrize("name", VALID)

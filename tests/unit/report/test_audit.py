@@ -13,9 +13,9 @@ from undertow.audit import AuditResult, Claim, MethodResult, audit_local
 from undertow.audit.local import Curve, recorded_curve, repeated_curve
 from undertow.errors import PlanError
 from undertow.mechanisms.local import GeneralizedResponse
-from undertow.privacy.result import Estimate, Witness
 from undertow.report import AuditReport, verdict_sentence, write_whole
 from undertow.report.audit import claim_words, shown_certificate
+from undertow.results import Estimate, Witness
 
 VOID = {"meta", "line", "circle", "polyline", "br"}
 EVIL = "<script>alert('x')</script> | `code` & *more*"

@@ -8,7 +8,6 @@ import pytest
 
 from undertow.audit import AuditResult, Claim, MethodResult
 from undertow.audit.inversion import Inversion
-from undertow.privacy.result import Estimate, Witness
 from undertow.report import AuditReport
 from undertow.report.audit import (
     METHOD_HEADINGS,
@@ -20,6 +19,7 @@ from undertow.report.audit import (
     shown_number,
     verdict_sentence,
 )
+from undertow.results import Estimate, Witness
 
 
 def outcome(**changes) -> AuditResult:

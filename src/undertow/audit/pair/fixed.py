@@ -49,8 +49,8 @@ from undertow.audit.subject import (
     subject_identity,
 )
 from undertow.errors import AuditError
-from undertow.privacy.result import Estimate, Witness, to_plain
 from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
+from undertow.results import Estimate, Witness, to_plain
 from undertow.risk.intervals import clopper_pearson
 
 TRIALS = 100_000

@@ -27,8 +27,8 @@ from undertow.audit.runner import Counts, Progress
 from undertow.audit.subject import Subject, require_pace
 from undertow.errors import AuditError
 from undertow.numeric.rounding import nudge_up
-from undertow.privacy.result import Estimate
 from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
+from undertow.results import Estimate
 
 # Runs for the choice: a tenth, but so many of a short audit and so many of a long one.
 _LEAST, _MOST = 2_000, 200_000

@@ -26,7 +26,7 @@ from undertow.correlation.finite.joint import (
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import MismatchError, NotApplicable
 from undertow.numeric.rounding import nudge_up
-from undertow.privacy.result import Bound, Witness
+from undertow.results import Bound, Witness
 
 _THEOREM = "Definition 2.27 (exact)"
 _WORDS = {

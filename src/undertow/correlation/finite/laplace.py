@@ -41,7 +41,7 @@ from undertow.correlation.model import Method, check_level, largest_epsilon
 from undertow.correlation.query import CountQuery, LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
 from undertow.numeric.rounding import inflate, nudge_up
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 Floats = NDArray[np.float64]
 

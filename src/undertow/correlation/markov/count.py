@@ -25,7 +25,7 @@ from undertow.correlation.query import CountQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 _EXACT = "exact leakage of a count on a Markov chain"
 _ATTAINED = "exact conversion for two-state chains, attained by the count"

@@ -29,7 +29,7 @@ from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.rounding import inflate, nudge_down
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 # Records of a changing chain up to which method="best" follows every window.
 _CHEAP_LISTED = 500

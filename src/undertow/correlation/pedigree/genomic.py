@@ -16,7 +16,7 @@ from undertow.correlation.result import Adversary, Leakage
 from undertow.errors import NotApplicable
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
 from undertow.numeric.exact import exact, round_down
-from undertow.privacy.result import Bound
+from undertow.results import Bound
 
 Database = tuple[Genotype, ...]
 

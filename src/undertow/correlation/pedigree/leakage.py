@@ -38,7 +38,7 @@ from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
 from undertow.numeric.exact import exact, round_up
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 
 _THEOREM = "exact enumeration of attackers by elimination"
 # Law entries that are computed at all, and without being asked by name.

@@ -26,7 +26,7 @@ from undertow.numeric.array import read_floats
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import exp_bracket, inflate
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Bound
+from undertow.results import Bound
 
 Knowledge = Literal["none", "full"]
 """What the attacker knows of the target: nothing, or the record (membership)."""

@@ -42,7 +42,7 @@ from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.numeric.array import complements
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Bound
+from undertow.results import Bound
 
 REPORT = np.dtype([("seed", "<u8"), ("bucket", "<u4")])
 """A report: the seed of the hash, and the noisy bucket."""

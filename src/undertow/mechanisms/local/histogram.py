@@ -34,7 +34,7 @@ from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.numeric.array import read_floats
 from undertow.numeric.exact import Number, round_up
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Bound
+from undertow.results import Bound
 
 # Real numbers held at a time by a simulated draw: 800 MB.
 _LARGEST = 100_000_000

@@ -54,7 +54,7 @@ from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Bound, Calibration
+from undertow.results import Bound, Calibration
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -46,7 +46,7 @@ from undertow.mechanisms.noise.draw import Draw, read_probability
 from undertow.mechanisms.noise.secure import read_source
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
-from undertow.privacy.result import Bound
+from undertow.results import Bound
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -42,8 +42,8 @@ from undertow.numeric.exact import round_down, round_up, round_up_decimal
 from undertow.numeric.rounding import log_down
 from undertow.privacy.conversion import zcdp_to_approx
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
-from undertow.privacy.result import Calibration
 from undertow.release.plan.noise import ClaimUnit, IntegerNoise, Reach
+from undertow.results import Calibration
 from undertow.risk import Threat, calibrate_black_box
 from undertow.spaces.base import Domain, Granularity, Metric, View
 

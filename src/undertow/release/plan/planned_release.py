@@ -21,8 +21,7 @@ from undertow.correlation.group import WholeUnitsMethod
 from undertow.errors import AssumptionError, PlanError
 from undertow.mechanisms import NoiseSource
 from undertow.numeric.exact import exact, format_up
-from undertow.privacy.loss import Approx, Pure
-from undertow.privacy.result import escape_markup, shown_loss, to_plain
+from undertow.privacy.loss import Approx, Pure, shown_loss
 from undertow.release.document._promise import stated_model
 from undertow.release.engine.job import Aggregates, Bounding, Slice
 from undertow.release.plan._budget import (
@@ -39,6 +38,7 @@ from undertow.release.plan.answer import QueryAnswer, Table, add_up
 from undertow.release.plan.noise import key_threshold
 from undertow.release.plan.planned_query import QueryPlan, QueryShape, Task, query_shape
 from undertow.release.plan.timeline import ADDING, Timeline, period_record, run_fact
+from undertow.results import escape_markup, to_plain
 from undertow.risk import RiskCard, Threat, best_bound
 from undertow.risk.card import points
 from undertow.spaces import Identity, Window

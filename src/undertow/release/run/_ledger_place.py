@@ -30,8 +30,7 @@ from undertow.errors import (
     OutdatedLedger,
     PlanError,
 )
-from undertow.privacy.loss import GDP, ZCDP, Approx, Loss
-from undertow.privacy.result import shown_loss
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, shown_loss
 from undertow.release.plan._budget import calibrate_rho
 from undertow.release.run._limit import locked_part, sweep_parts
 from undertow.release.source._place import TablePlace, table_of

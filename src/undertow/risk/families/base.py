@@ -27,7 +27,7 @@ from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms.local import subset_advantage
 from undertow.privacy.loss import Loss
-from undertow.privacy.result import _Shown
+from undertow.results import _Shown
 from undertow.risk.channel import Channel, ChannelStream
 from undertow.risk.finite import Risk, finite_advantage
 from undertow.risk.success import CellSets, HitSets, RunSets, read_places

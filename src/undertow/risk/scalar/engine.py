@@ -24,7 +24,7 @@ from undertow._validate import check_positive
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import read_floats
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import Witness
+from undertow.results import Witness
 from undertow.risk.channel import Channel
 from undertow.risk.finite import WORK_LIMIT, AttackRisk, Decision, Risk, attack_risk
 from undertow.risk.scalar.channel import ScalarChannel, ScalarLaw, as_scalar

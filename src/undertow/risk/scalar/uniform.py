@@ -34,7 +34,7 @@ from undertow._validate import (
 )
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.rounding import inflate
-from undertow.privacy.result import Bound, Calibration, Witness
+from undertow.results import Bound, Calibration, Witness
 from undertow.risk.bounds._parts import BLIND, check_target, uniform_disagreement
 from undertow.risk.finite import Risk
 from undertow.risk.scalar.channel import ScalarLaw

@@ -18,12 +18,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from undertow.numeric.exact import format_up, round_up
-from undertow.privacy.loss import GDP, Loss
+from undertow.numeric.exact import round_up
 
 # What a terminal renderer reads as markup: a tag, or any other opening bracket.
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])|\[")
-_SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ", "mu": "μ"}
 
 
 def to_plain(value: Any) -> Any:
@@ -38,7 +36,7 @@ def to_plain(value: Any) -> Any:
         return value
     if isinstance(value, Fraction):
         return _plain_float(round_up(value))
-    if isinstance(value, Loss) or hasattr(value, "to_dict"):
+    if hasattr(value, "to_dict"):
         return to_plain(value.to_dict())
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
@@ -51,23 +49,6 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, float):
         return _plain_float(value)
     return str(value)
-
-
-def shown_loss(loss: Loss) -> str:
-    """Write a loss the way people do, rounded up.
-
-    Examples
-    --------
-    >>> from undertow.privacy.loss import Approx
-    >>> shown_loss(Approx("1/3", "1e-6"))
-    'ε = 0.333334, δ = 0.000001'
-    """
-    # The exact parameter of GDP is the square of mu; its float is already rounded up.
-    values = (loss.mu,) if isinstance(loss, GDP) else loss.exact_parameters()
-    return ", ".join(
-        f"{_SYMBOLS[name]} = {'∞' if value == math.inf else format_up(value, 6)}"
-        for name, value in zip(loss.names, values, strict=True)
-    )
 
 
 def _plain_float(value: float) -> float | str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from undertow.privacy.loss import GDP, Pure
-from undertow.privacy.result import (
+from undertow.results import (
     Alternative,
     Bound,
     Calibration,
