@@ -35,8 +35,7 @@ from undertow.mechanisms.local import (
 )
 from undertow.mechanisms.local._bitset import bits_at, count_bits, read_words
 from undertow.mechanisms.noise.simulated import SimulatedSource
-
-Ints = NDArray[np.int64]
+from undertow.numeric.array import Bools, Ints
 
 # Most trials of a chunk.
 _LARGEST = 1 << 16
@@ -289,7 +288,6 @@ class PairTrials:
 CELLS = ("neither", "second", "first", "both")
 """How a report stands to two values, by number: which of them it supports."""
 
-Bools = NDArray[np.bool_]
 
 # Cells of a support table held at a time.
 _CELLS = 1 << 22

@@ -21,9 +21,7 @@ from scipy.special import betaincinv, ndtri
 from undertow.audit._outcome import outcome, shortened
 from undertow.audit.claim import Parameter
 from undertow.errors import AuditError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from undertow.numeric.array import Bools, Floats
 
 # Outputs that are named in the words of an event.
 _NAMED = 6

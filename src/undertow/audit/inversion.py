@@ -32,6 +32,7 @@ from undertow.mechanisms.local import (
     the_advantage,
     the_threshold,
 )
+from undertow.numeric.array import Floats
 from undertow.results import to_plain
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.scalar.uniform import (
@@ -60,7 +61,6 @@ _LARGEST = 60.0
 # Buckets of OLH searched: up to epsilon = 13.
 _BUCKETS = 442_413
 _STEPS = 100
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from undertow.errors import AuditError
 from undertow.mechanisms.base import ChoiceMechanism, Mechanism
 from undertow.mechanisms.local.base import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.numeric.array import Floats
 
 Outputs = NDArray[Any]
-Floats = NDArray[np.float64]
 
 
 @runtime_checkable

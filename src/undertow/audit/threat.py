@@ -31,6 +31,7 @@ from undertow.mechanisms.local import (
     SummationHistogram,
     UnaryEncoding,
 )
+from undertow.numeric.array import Floats, Ints
 from undertow.numeric.rounding import (
     greatest_float,
     greatest_int,
@@ -418,8 +419,6 @@ def _witness(test: ThreatTest, hits: int, seen: Moments) -> Witness:
 # known of the target. The law of the reports serves to choose it and never enters the
 # certificate.
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Entries of a table of which records each set holds; made where it is small.
 _TABLE_CELLS = 1 << 24

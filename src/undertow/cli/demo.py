@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice, check_count, check_positive
 from undertow.cli._output import guarded, print_json, working
 from undertow.errors import PlanError
+from undertow.numeric.array import Floats
 from undertow.results import Estimate
 from undertow.risk.intervals import clopper_pearson
 
@@ -232,8 +233,6 @@ def _story(record: dict[str, Any], folder: Path, report: Path) -> str:
 # The attacker knows everyone else, so that each released total is the target's own
 # indicator plus noise. Someone who takes the slots for independent looks at one total;
 # someone who knows how people move looks at all of them.
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

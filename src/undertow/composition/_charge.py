@@ -30,7 +30,6 @@ from functools import cached_property
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.composition._claim_table import (
     WORD,
@@ -40,6 +39,7 @@ from undertow.composition._claim_table import (
     column_sums,
 )
 from undertow.errors import AssumptionError
+from undertow.numeric.array import Ints
 from undertow.numeric.exact import Exact, ext_scale
 from undertow.privacy.conversion import pure_to_gdp
 from undertow.privacy.group import group
@@ -139,8 +139,6 @@ def add(values: Iterable[Exact]) -> Exact:
 
 # From kinds of releases to charges: parameters are added before anything is priced.
 
-Integers = NDArray[np.int64]
-
 
 class Prices:
     """The costs of different losses in one notion, remembered per influence.
@@ -195,7 +193,7 @@ class Prices:
         return linear, squared, apart
 
 
-def charges_of(kinds: Kinds, counts: Integers, prices: Prices) -> tuple[Charge, ...]:
+def charges_of(kinds: Kinds, counts: Ints, prices: Prices) -> tuple[Charge, ...]:
     """Merge kinds whose claims share one loss; the others stay as they are.
 
     Parameters
@@ -231,7 +229,7 @@ def charges_of(kinds: Kinds, counts: Integers, prices: Prices) -> tuple[Charge, 
 
 
 def _bundles(
-    columns: Integers, losses: Integers, counts: Integers, prices: Prices
+    columns: Ints, losses: Ints, counts: Ints, prices: Prices
 ) -> dict[int, Bundle]:
     """Add up the parameters of all releases with one claim, column by column."""
     linear, squared, apart = prices.rates()
@@ -256,9 +254,9 @@ def _bundles(
 
 
 def _weighted(
-    columns: Integers,
-    losses: Integers,
-    counts: Integers,
+    columns: Ints,
+    losses: Ints,
+    counts: Ints,
     rates: Sequence[Exact],
     width: int,
 ) -> list[Exact]:
@@ -452,7 +450,7 @@ class ColumnCharges(ChargeTable):
         infinite = np.array([one.infinite for one in sums])[which, runs.columns]
         return RunCosts(_picked(sums, which, runs), infinite, sums[0].denominator)
 
-    def merged(self, groups: Integers) -> ColumnCharges:
+    def merged(self, groups: Ints) -> ColumnCharges:
         """Return one charge for each group of columns, numbered without gaps."""
         firsts = np.unique(groups, return_index=True)[1].tolist()
         table = replace(
@@ -491,13 +489,13 @@ class ColumnCharges(ChargeTable):
 
 
 def _products(
-    sums: Integers | list[int], factors: Sequence[int], runs: RunTable
-) -> Integers | list[int]:
+    sums: Ints | list[int], factors: Sequence[int], runs: RunTable
+) -> Ints | list[int]:
     """Return the sum of each run's column times the factor of the run."""
     if isinstance(sums, np.ndarray):
         largest = max(1, int(sums.max(initial=0))) * max(factors, default=0)
         if largest * len(runs) < WORD:
-            product: Integers = np.array(factors, np.int64)[runs.which]
+            product: Ints = np.array(factors, np.int64)[runs.which]
             product *= sums[runs.columns]
             return product
         sums = sums.tolist()
@@ -506,13 +504,13 @@ def _products(
 
 
 def _picked(
-    sums: Sequence[ColumnSums], which: Integers, runs: RunTable
-) -> Integers | list[int]:
+    sums: Sequence[ColumnSums], which: Ints, runs: RunTable
+) -> Ints | list[int]:
     """Return for each run the sum of its column at its own influence."""
     arrays = [s.numerators for s in sums if isinstance(s.numerators, np.ndarray)]
     if len(arrays) == len(sums):
         if max(int(a.max(initial=0)) for a in arrays) * len(runs) < WORD:
-            picked: Integers = np.array(arrays)[which, runs.columns]
+            picked: Ints = np.array(arrays)[which, runs.columns]
             return picked
     lists = [list(one.numerators) for one in sums]
     places = zip(which.tolist(), runs.columns.tolist(), strict=True)

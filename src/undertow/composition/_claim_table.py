@@ -26,13 +26,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow.composition.release import Claim, Release
 from undertow.errors import MismatchError
+from undertow.numeric.array import Ints
 from undertow.numeric.exact import Exact
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import View
 from undertow.spaces.change import Column
 from undertow.spaces.influence._column import movable_form
 
-Integers = NDArray[np.int64]
 Item = TypeVar("Item")
 
 
@@ -48,9 +48,9 @@ class Kinds:
         Where each kind starts, and the end.
     """
 
-    columns: Integers
-    losses: Integers
-    offsets: Integers
+    columns: Ints
+    losses: Ints
+    offsets: Ints
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -63,7 +63,7 @@ class Kinds:
         )
         return list(pairs)
 
-    def lengths(self) -> Integers:
+    def lengths(self) -> Ints:
         """Return the number of claims of each kind."""
         return np.diff(self.offsets)
 
@@ -96,7 +96,7 @@ class ClaimTable:
     losses: tuple[Loss, ...]
     column_of: Codes
     loss_of: Codes
-    release_of: Integers | None = None
+    release_of: Ints | None = None
 
     @property
     def kinds(self) -> Kinds:
@@ -104,12 +104,12 @@ class ClaimTable:
         return self._compressed[0]
 
     @property
-    def counts(self) -> Integers:
+    def counts(self) -> Ints:
         """How many releases are of each kind."""
         return self._compressed[1]
 
     @property
-    def kind_of(self) -> Integers:
+    def kind_of(self) -> Ints:
         """The kind of each release."""
         return self._compressed[2]
 
@@ -119,7 +119,7 @@ class ClaimTable:
         return len(self.kind_of)
 
     @cached_property
-    def _compressed(self) -> tuple[Kinds, Integers, Integers]:
+    def _compressed(self) -> tuple[Kinds, Ints, Ints]:
         width = max(len(self.losses), 1)
         key = self.column_of.astype(np.int64) * width + self.loss_of
         if self.release_of is None:
@@ -186,7 +186,7 @@ def list_claims(
     )
 
 
-def _codes(values: ArrayLike, name: str, size: int) -> Integers:
+def _codes(values: ArrayLike, name: str, size: int) -> Ints:
     codes: NDArray[Any] = np.asarray(values)
     if codes.ndim != 1 or (codes.size and codes.dtype.kind not in "iu"):
         raise MismatchError(f"{name} must be a vector of integers, got {codes.dtype}.")
@@ -195,7 +195,7 @@ def _codes(values: ArrayLike, name: str, size: int) -> Integers:
     return codes.astype(np.int64, copy=False)
 
 
-def _releases(values: ArrayLike, claims: int) -> Integers:
+def _releases(values: ArrayLike, claims: int) -> Ints:
     codes = _codes(values, "release_codes", max(claims, 1))
     if len(codes) != claims:
         raise MismatchError(
@@ -207,7 +207,7 @@ def _releases(values: ArrayLike, claims: int) -> Integers:
     return codes.astype(np.int64)
 
 
-def _used(codes: Integers, items: Sequence[Item]) -> tuple[tuple[Item, ...], Codes]:
+def _used(codes: Ints, items: Sequence[Item]) -> tuple[tuple[Item, ...], Codes]:
     """Return the items in use, and the codes that number them, copied."""
     present = np.bincount(codes, minlength=len(items)) > 0
     if present.all():
@@ -217,11 +217,11 @@ def _used(codes: Integers, items: Sequence[Item]) -> tuple[tuple[Item, ...], Cod
     return tuple(items[j] for j in kept), position[codes].astype(np.int32)
 
 
-Grouped = tuple[Integers, Integers, Integers, Integers]
+Grouped = tuple[Ints, Ints, Ints, Ints]
 """Claims of the kinds end to end, their lengths, multiplicities, kind of release."""
 
 
-def _single(key: Integers) -> Grouped:
+def _single(key: Ints) -> Grouped:
     span = int(key.max()) + 1 if len(key) else 0
     if span <= 4 * len(key):  # a table of all keys is cheaper than a sort
         counts = np.bincount(key, minlength=span)
@@ -235,7 +235,7 @@ def _single(key: Integers) -> Grouped:
     return different, np.ones(len(different), np.int64), counts, kind_of.reshape(-1)
 
 
-def _grouped(key: Integers, release_of: Integers) -> Grouped:
+def _grouped(key: Ints, release_of: Ints) -> Grouped:
     order = np.lexsort((key, release_of))
     key, release_of = key[order], release_of[order]
     # A claim given twice counts once: all claims of a release hold at the same time.
@@ -244,9 +244,9 @@ def _grouped(key: Integers, release_of: Integers) -> Grouped:
     key, release_of = key[fresh], release_of[fresh]
     lengths = np.bincount(release_of)
     starts = np.cumsum(lengths) - lengths
-    flat: list[Integers] = []
-    sizes: list[Integers] = []
-    counts: list[Integers] = []
+    flat: list[Ints] = []
+    sizes: list[Ints] = []
+    counts: list[Ints] = []
     kind_of = np.empty(len(lengths), dtype=np.int64)
     for length in np.unique(lengths):
         members = np.flatnonzero(lengths == length)
@@ -432,7 +432,7 @@ class Snapshot(Sequence[Release]):
 # Exact sums of rates over very many claims, column by column.
 
 WORD = 2**62
-"""Integers below it may be added and subtracted in machine words."""
+"""Ints below it may be added and subtracted in machine words."""
 
 # Claims looked at in one go: few enough for their rates to stay in the cache.
 _BLOCK = 2**15
@@ -452,11 +452,11 @@ class ColumnSums:
         Common to all columns.
     """
 
-    numerators: Integers | list[int]
+    numerators: Ints | list[int]
     infinite: NDArray[np.bool_]
     denominator: int
 
-    def merged(self, groups: Integers) -> ColumnSums:
+    def merged(self, groups: Ints) -> ColumnSums:
         """Add the columns of each group, numbered without gaps."""
         width = int(groups.max()) + 1
         infinite = np.bincount(groups[self.infinite], minlength=width) > 0
@@ -509,7 +509,7 @@ def column_sums(
     return found
 
 
-def _totals(table: ClaimTable, numbers: Sequence[int]) -> Integers | list[int]:
+def _totals(table: ClaimTable, numbers: Sequence[int]) -> Ints | list[int]:
     """Add long numbers limb by limb, each limb in machine words."""
     limb = 62 - len(table.loss_of).bit_length()
     parts = max(1, -(-max(numbers, default=0).bit_length() // limb))
@@ -524,7 +524,7 @@ def _totals(table: ClaimTable, numbers: Sequence[int]) -> Integers | list[int]:
     return whole
 
 
-def _added(table: ClaimTable, rates: Integers, *, by_kind: bool) -> Integers:
+def _added(table: ClaimTable, rates: Ints, *, by_kind: bool) -> Ints:
     totals = np.zeros(len(table.columns), dtype=np.int64)
     if by_kind:
         kinds = table.kinds
@@ -589,7 +589,7 @@ def _held(items: list[HashableItem]) -> NDArray[Any]:
     return held
 
 
-def _addresses(held: NDArray[Any]) -> Integers:
+def _addresses(held: NDArray[Any]) -> Ints:
     """Return the addresses of the objects, read from the array that refers to them."""
     found = np.frombuffer(held, dtype=np.intp).astype(np.int64, copy=False)
     if found[0] == id(held[0]) and found[-1] == id(held[-1]):
@@ -618,7 +618,7 @@ class _AddressBook(Generic[HashableItem]):
         self.address_at = np.zeros(_PLACES, dtype=np.int64)  # 0: no object
         self.code_at = np.zeros(_PLACES, dtype=np.int32)
 
-    def read(self, addresses: Integers, held: NDArray[Any]) -> Codes:
+    def read(self, addresses: Ints, held: NDArray[Any]) -> Codes:
         """Return the code of each object, new ones being entered."""
         place = (addresses >> 4) & (_PLACES - 1)
         missed = np.flatnonzero(self.address_at[place] != addresses)
@@ -630,7 +630,7 @@ class _AddressBook(Generic[HashableItem]):
         codes[missed] = [self.code_of[a] for a in addresses[missed].tolist()]
         return codes
 
-    def _enter(self, addresses: Integers, held: NDArray[Any]) -> None:
+    def _enter(self, addresses: Ints, held: NDArray[Any]) -> None:
         met: dict[int, HashableItem]
         met = dict(zip(addresses.tolist(), held.tolist(), strict=True))
         for address in met.keys() & self.code_of.keys():

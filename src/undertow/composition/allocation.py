@@ -17,17 +17,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_positive
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release, Setting
 from undertow.errors import InfiniteLossError, NotionMismatchError, PlanError
+from undertow.numeric.array import Array
 from undertow.numeric.exact import Exact
 from undertow.privacy.loss import GDP, ZCDP, Loss, Pure
 from undertow.spaces.base import Granularity, Metric, View
 
-Array = NDArray[np.float64]
 _MOST_ROUNDS = 400
 _GAP = 1e-9
 

@@ -19,12 +19,12 @@ from undertow.composition.finite_claim import at_distance, exact_distance
 from undertow.composition.parallel import CertificateLike, parallel_max
 from undertow.composition.sequential import ApproxTerm, ComposedMetric, exact_delta
 from undertow.errors import MismatchError
+from undertow.numeric.array import Matrix
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Metric, View
 from undertow.spaces.metric import Quotient
 from undertow.spaces.quotient import Dependency, require_dependencies
 
-Matrix = npt.NDArray[np.float64]
 Dependencies = Dependency | Sequence[Dependency]
 
 

@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from undertow._validate import check_index
 from undertow.errors import AssumptionError, MismatchError
-
-Array = npt.NDArray[np.float64]
+from undertow.numeric.array import Array
 
 _LARGEST_WORK = 10**8
 _SUM_SLACK = 1e-9

@@ -35,6 +35,7 @@ from undertow.correlation.query import LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, CoveredMechanisms, Leakage
 from undertow.errors import ModelError, NotApplicable
 from undertow.mechanisms.accuracy import laplace_scale
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import nudge_down, nudge_up
 from undertow.privacy import PiecewiseLinearTradeOff, PureTradeOff
@@ -53,7 +54,6 @@ __all__ = [
 ]
 
 
-Floats = NDArray[np.float64]
 Intervals = tuple[tuple[float, float], ...]
 _TOLERANCE = 1e-9
 _THRESHOLDS = 129

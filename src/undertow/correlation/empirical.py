@@ -27,6 +27,7 @@ from undertow.correlation.model import Model
 from undertow.correlation.query import CountQuery, LinearQuery, Query
 from undertow.correlation.result import Adversary, LeakageEstimate
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Floats
 
 __all__ = [
     "BlackBox",
@@ -280,7 +281,6 @@ def _lower_log_ratio(hits: int, misses: int, runs: int, *, error: float) -> floa
 
 # Estimates that use the known noise law: an average of likelihoods, and tails.
 
-Floats = NDArray[np.float64]
 _GRID = 201
 
 

@@ -39,6 +39,7 @@ from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery, Query
 from undertow.correlation.result import Leakage
 from undertow.errors import NotApplicable, SearchError
 from undertow.mechanisms.accuracy import laplace_accuracy, laplace_scale
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import exact, round_down
 
 # Covers the rounding of the logistic function and of its argument.
@@ -465,7 +466,6 @@ def _range_of_record(model: Model, query: LinearQuery) -> Fraction:
 
 # The best mechanism of all for a small finite law: a yardstick, by linear program.
 
-Floats = NDArray[np.float64]
 _LARGEST = 20_000
 # Entries of the program's constraints: about a minute.
 _MOST_ENTRIES = 1_000_000

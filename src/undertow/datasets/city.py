@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count
+from undertow.numeric.array import Ints
 
 CITY_TRANSITION = ((0.97, 0.03), (0.03, 0.97))
 """From the south bank (0) and the north bank (1) to either, in a third of a day."""
@@ -28,7 +29,6 @@ _SLOT = timedelta(hours=8)
 _SLOTS = 42
 _SEEN = 40
 _SEED = 20260302
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

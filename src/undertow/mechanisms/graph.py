@@ -20,6 +20,7 @@ from undertow.errors import AssumptionError, MismatchError, ModelError, NotAppli
 from undertow.mechanisms.base import ChoiceMechanism, ChoiceSource, read_candidates
 from undertow.mechanisms.noise.draw import Draw, read_positive
 from undertow.mechanisms.noise.secure import read_source
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import inflate
 from undertow.privacy.loss import Pure
@@ -35,8 +36,6 @@ __all__ = [
     "largest_component",
 ]
 
-
-Floats = NDArray[np.float64]
 
 # Largest space whose total variation is computed, pair by pair.
 _PAIRED = 6000

@@ -1,4 +1,4 @@
-"""Arrays that users hand in, read once, and sums over a law without cancellation."""
+"""Array types, arrays that users hand in, and sums over a law without cancellation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Indices = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 
 
 def read_floats(

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate
-
-FloatArray = NDArray[np.float64]
 
 # Mass that thinning and tangents may push to an infinite loss.
 _TAIL = 1e-15
@@ -45,9 +44,9 @@ class Atoms:
     `error` bounds the relative error of the masses.
     """
 
-    loss: FloatArray
-    p: FloatArray
-    q: FloatArray
+    loss: Floats
+    p: Floats
+    q: Floats
     error: float = 0.0
 
     def __len__(self) -> int:
@@ -69,7 +68,7 @@ class Atoms:
         gap = np.minimum(epsilon - loss - _LOG_ERROR * (size > 0) * size, 0.0)
         return inflate(math.fsum(-q * np.expm1(gap)), margin)
 
-    def knots(self) -> tuple[FloatArray, FloatArray]:
+    def knots(self) -> tuple[Floats, Floats]:
         """Return the corners of the trade-off function, from alpha 0 to 1."""
         drawn = self.p > 0
         p, q = self.p[drawn], self.q[drawn]
@@ -79,7 +78,7 @@ class Atoms:
         return np.minimum(alphas, 1.0), np.minimum(betas, 1.0)
 
 
-def atoms_of(p: FloatArray, q: FloatArray, *, error: float = 0.0) -> Atoms:
+def atoms_of(p: Floats, q: Floats, *, error: float = 0.0) -> Atoms:
     """Order the masses by descending loss and join atoms of equal loss."""
     present = (p > 0) | (q > 0)
     p, q = p[present], q[present]
@@ -252,9 +251,7 @@ def _half(delta: Callable[[float], float], count: int) -> tuple[Atoms, float]:
     ), float(starts[-1])
 
 
-def _envelope(
-    grid: FloatArray, values: FloatArray
-) -> tuple[NDArray[np.intp], FloatArray]:
+def _envelope(grid: Floats, values: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Return which tangents touch the envelope, steepest first, and where each begins.
 
     The flattest one always does: nothing follows it that could hide it.
@@ -290,9 +287,7 @@ def _reach(delta: Callable[[float], float]) -> float:
     return high
 
 
-def convex_floor(
-    alphas: FloatArray, betas: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def convex_floor(alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
     """Return the corners of the greatest convex function below the points."""
     order = np.lexsort((betas, alphas))
     hull: list[tuple[float, float]] = []
@@ -337,8 +332,8 @@ def chained(first: Atoms, second: Atoms) -> Atoms:
 
 
 def _overlay(
-    first: FloatArray, second: FloatArray
-) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
+    first: Floats, second: Floats
+) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
     """Return lengths of the common refinement of two partitions of [0, 1].
 
     With each length come the pieces it lies in.
@@ -353,8 +348,8 @@ def _overlay(
 
 
 def _overlay_half(
-    first: FloatArray, second: FloatArray
-) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
+    first: Floats, second: Floats
+) -> tuple[Floats, NDArray[np.intp], NDArray[np.intp]]:
     ends = np.cumsum(first), np.cumsum(second)
     inner = [end[end < 0.5] for end in ends]
     cuts = np.unique(np.concatenate([[0.0, 0.5], *inner]))

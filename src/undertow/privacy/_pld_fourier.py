@@ -44,10 +44,10 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from undertow.errors import SearchError
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
 from undertow.numeric.rounding import nudge_up
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _MOST_LATTICE_LOSSES = 256
@@ -62,8 +62,8 @@ class Atoms:
     `largest` is the largest finite loss; the floats in `losses` are rounded up.
     """
 
-    losses: FloatArray
-    masses: FloatArray
+    losses: Floats
+    masses: Floats
     infinity: Fraction
     largest: Fraction
 
@@ -116,12 +116,12 @@ class Composition:
     """
 
     mu: float
-    laplace: FloatArray
-    laplace_counts: FloatArray
-    losses: FloatArray
-    masses: FloatArray
+    laplace: Floats
+    laplace_counts: Floats
+    losses: Floats
+    masses: Floats
     starts: IntArray
-    counts: FloatArray
+    counts: Floats
     infinity: Fraction
     largest: Fraction
 
@@ -198,11 +198,11 @@ def gaussian_cumulant(mu: float, tilt: float) -> float:
     return 0.5 * mu * mu * tilt * (1 + tilt)
 
 
-def _laplace_cumulant(epsilon: FloatArray, tilt: float) -> FloatArray:
+def _laplace_cumulant(epsilon: Floats, tilt: float) -> Floats:
     # E e^{tL} = e^{-eps/2} (cosh(k eps) + sinh(k eps) / (2k)) with k = t + 1/2.
     slope = max(abs(tilt + 0.5), 1e-12)
     decay = -np.expm1(-2 * slope * epsilon)  # 1 - e^{-2 k eps}
-    bracket: FloatArray = np.log1p(-decay / 2 + decay / (4 * slope))
+    bracket: Floats = np.log1p(-decay / 2 + decay / (4 * slope))
     return slope * epsilon - epsilon / 2 + bracket
 
 
@@ -254,9 +254,9 @@ class Rows:
     """Some parts on the grid, end to end: mass `masses[a]` at node `nodes[a]`."""
 
     nodes: IntArray
-    masses: FloatArray
+    masses: Floats
     starts: IntArray
-    counts: FloatArray
+    counts: Floats
 
     def ends(self) -> tuple[int, int]:
         """Return the lowest and highest node that all rows together can reach."""
@@ -318,7 +318,7 @@ def _atomic_rows(composition: Composition, step: float, budget: int) -> Iterator
         )
 
 
-def _cells(losses: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
+def _cells(losses: Floats, step: float) -> tuple[IntArray, Floats]:
     """Return the node at or below each loss, and the exact way up from it."""
     node = np.floor(losses / step)
     node -= losses - node * step < 0  # the quotient may have been rounded up
@@ -326,7 +326,7 @@ def _cells(losses: FloatArray, step: float) -> tuple[IntArray, FloatArray]:
     return node.astype(np.int64), losses - node * step
 
 
-def _laplace_rows(epsilon: FloatArray, counts: FloatArray, step: float) -> Rows:
+def _laplace_rows(epsilon: Floats, counts: Floats, step: float) -> Rows:
     # Density e^{(L - eps)/2} / 4 on (-eps, eps), mass 1/2 at eps, e^{-eps}/2 at -eps.
     # A node inside gets e^{(L - eps)/2} tanh(h/4); node -j gets e^{-jh} times node j.
     inner, offset = _cells(epsilon, step)
@@ -346,7 +346,7 @@ def _laplace_rows(epsilon: FloatArray, counts: FloatArray, step: float) -> Rows:
     return Rows(nodes=nodes, masses=masses, starts=starts, counts=counts)
 
 
-def _laplace_ends(offset: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
+def _laplace_ends(offset: Floats, step: float) -> tuple[Floats, Floats]:
     """Return the masses that the last, partial cell and its atom give to its nodes."""
     half = -np.expm1(-offset / 2)
     atom = -np.exp(-offset) * np.expm1(offset - step)
@@ -560,7 +560,7 @@ class _Tally:
     bottom: int = 0
     top: int = 0
 
-    def add(self, rows: Rows, plan: Plan) -> FloatArray:
+    def add(self, rows: Rows, plan: Plan) -> Floats:
         """Account for some rows and return them tilted."""
         tilted, *at_tilt = _tilt(rows, plan.step, plan.tilt)
         _, *at_low = _tilt(rows, plan.step, plan.low_tilt)
@@ -600,9 +600,7 @@ def _transform_error(size: int) -> float:
     return 8 * _UNIT * math.log2(size)
 
 
-def _tilt(
-    rows: Rows, step: float, tilt: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _tilt(rows: Rows, step: float, tilt: float) -> tuple[Floats, Floats, Floats]:
     """Return the rows tilted and normalised, their cumulants and relative errors."""
     lengths = np.diff(rows.starts, append=rows.nodes.size)
     exponents = np.where(rows.masses > 0, (tilt * step) * rows.nodes, -np.inf)
@@ -616,7 +614,7 @@ def _tilt(
 
 
 def _multiply(
-    spectrum: NDArray[np.complex128], rows: Rows, tilted: FloatArray, size: int
+    spectrum: NDArray[np.complex128], rows: Rows, tilted: Floats, size: int
 ) -> float:
     """Multiply the spectra of the rows into `spectrum`, in blocks.
 
@@ -689,8 +687,8 @@ class TiltedLaw:
     mu: float
     infinity: float
     tilt: float
-    losses: FloatArray
-    weights: FloatArray
+    losses: Floats
+    weights: Floats
     log_mass: float
     error: float
     slack: float
@@ -780,7 +778,7 @@ def _regula_falsi(
     return b
 
 
-def _payoff(gap: FloatArray, mu: float, tilt: float) -> FloatArray:
+def _payoff(gap: Floats, mu: float, tilt: float) -> Floats:
     r"""Bound :math:`e^{t g - K(t)} \delta_\mu(g)` from above, for each gap g.
 
     Here :math:`\delta_\mu(g) = E[(1 - e^{g - Z})_+]` over the Gaussian loss Z with

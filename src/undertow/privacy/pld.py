@@ -25,13 +25,13 @@ from numpy.typing import ArrayLike
 
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, MismatchError, SearchError
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import Exact, Number, exact, format_up, round_down, round_up
 from undertow.numeric.rounding import keep_exact, log_down
 from undertow.privacy._pld_fourier import (
     AtomicPart,
     Atoms,
     Composition,
-    FloatArray,
     GaussianPart,
     LaplacePart,
     Part,
@@ -460,9 +460,7 @@ def pmf_part(p: ArrayLike, q: ArrayLike) -> AtomicPart | None:
     )
 
 
-def tradeoff_weights(
-    alpha: ArrayLike, beta: ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+def tradeoff_weights(alpha: ArrayLike, beta: ArrayLike) -> tuple[Floats, Floats]:
     """Return the pair of laws whose trade-off function has the given corners."""
     a = np.asarray(alpha, dtype=np.float64)
     b = np.asarray(beta, dtype=np.float64)
@@ -474,7 +472,7 @@ def tradeoff_weights(
     return p, np.maximum(q, 0.0)
 
 
-def _law(weights: ArrayLike, name: str) -> FloatArray:
+def _law(weights: ArrayLike, name: str) -> Floats:
     law = np.array(weights, dtype=np.float64)
     if law.ndim != 1 or not law.size or not np.all(np.isfinite(law) & (law >= 0)):
         raise ValueError(
@@ -487,14 +485,14 @@ def _law(weights: ArrayLike, name: str) -> FloatArray:
     return law / total
 
 
-def _mass_without(weights: ArrayLike, other: FloatArray) -> Fraction:
+def _mass_without(weights: ArrayLike, other: Floats) -> Fraction:
     """Return, exactly, the share of the weights where another law has no mass."""
     exact_weights = [Fraction(w) for w in np.asarray(weights, np.float64).tolist()]
     alone = (w for w, x in zip(exact_weights, other, strict=True) if x == 0)
     return Fraction(sum(alone)) / sum(exact_weights)
 
 
-def _ratio_atoms(P: FloatArray, Q: FloatArray, infinity: Fraction) -> Atoms:
+def _ratio_atoms(P: Floats, Q: Floats, infinity: Fraction) -> Atoms:
     both = (P > 0) & (Q > 0)
     log_p, log_q = np.log(P[both]), np.log(Q[both])
     # Rounded up by more than the logarithms can err.
@@ -505,7 +503,7 @@ def _ratio_atoms(P: FloatArray, Q: FloatArray, infinity: Fraction) -> Atoms:
 
 
 def _same_atoms(left: Atoms, right: Atoms) -> bool:
-    def ordered(atoms: Atoms) -> FloatArray:
+    def ordered(atoms: Atoms) -> Floats:
         order = np.lexsort((atoms.masses, atoms.losses))
         return np.stack([atoms.losses[order], atoms.masses[order]])
 
@@ -517,7 +515,7 @@ def _same_atoms(left: Atoms, right: Atoms) -> bool:
     )
 
 
-def _check_tradeoff(a: FloatArray, b: FloatArray) -> None:
+def _check_tradeoff(a: Floats, b: Floats) -> None:
     if a.ndim != 1 or a.shape != b.shape or a.size < 2:
         raise MismatchError(
             "alpha and beta must be vectors of one length of at least 2, "

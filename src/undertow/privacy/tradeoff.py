@@ -27,10 +27,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from undertow._validate import check_count, check_non_negative, check_probability
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 from undertow.privacy._finite_pair import (
     Atoms,
-    FloatArray,
     atoms_of,
     atoms_of_curve,
     binomial_atoms,
@@ -56,7 +56,7 @@ class TradeOff(ABC):
     """
 
     @abstractmethod
-    def __call__(self, alpha: ArrayLike) -> FloatArray:
+    def __call__(self, alpha: ArrayLike) -> Floats:
         """Return the least type II error at type I error `alpha`, elementwise."""
 
     @abstractmethod
@@ -163,7 +163,7 @@ class PiecewiseLinearTradeOff(TradeOff):
         self.atoms = atoms
         self.alphas, self.betas = atoms.knots()
 
-    def __call__(self, alpha: ArrayLike) -> FloatArray:
+    def __call__(self, alpha: ArrayLike) -> Floats:
         """Interpolate between the corners."""
         values = np.interp(levels(alpha), self.alphas, self.betas)
         return np.asarray(values, dtype=float)
@@ -229,7 +229,7 @@ def is_tradeoff(f: TradeOff, grid: ArrayLike) -> bool:
     )
 
 
-def levels(alpha: ArrayLike) -> FloatArray:
+def levels(alpha: ArrayLike) -> Floats:
     """Read type I errors, each in ``[0, 1]``."""
     values = np.asarray(alpha, dtype=float)
     if not np.all((values >= 0) & (values <= 1)):
@@ -237,7 +237,7 @@ def levels(alpha: ArrayLike) -> FloatArray:
     return values
 
 
-def _through(alphas: FloatArray, betas: FloatArray) -> PiecewiseLinearTradeOff:
+def _through(alphas: Floats, betas: Floats) -> PiecewiseLinearTradeOff:
     """Return the greatest convex function below the points."""
     x, y = convex_floor(alphas, betas)
     steps, drops = np.diff(x), -np.diff(y)
@@ -249,7 +249,7 @@ def _through(alphas: FloatArray, betas: FloatArray) -> PiecewiseLinearTradeOff:
     )
 
 
-def _check_corners(x: FloatArray, y: FloatArray) -> None:
+def _check_corners(x: Floats, y: Floats) -> None:
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
         raise ValueError(
             "alphas and betas must be vectors of one length of at least 2, "
@@ -336,7 +336,7 @@ class ApproxTradeOff(_SymmetricTradeOff):
     def _parameters(self) -> dict[str, float]:
         return {"epsilon": self._epsilon, "delta": self._delta}
 
-    def __call__(self, alpha: ArrayLike) -> FloatArray:
+    def __call__(self, alpha: ArrayLike) -> Floats:
         """Return the larger of the two lines and 0."""
         level = levels(alpha)
         if self._epsilon == math.inf:
@@ -431,7 +431,7 @@ class GaussianTradeOff(_SymmetricTradeOff):
     def _parameters(self) -> dict[str, float]:
         return {"mu": self._mu}
 
-    def __call__(self, alpha: ArrayLike) -> FloatArray:
+    def __call__(self, alpha: ArrayLike) -> Floats:
         """Return the type II error of the likelihood-ratio test."""
         level = levels(alpha)
         if self._mu == math.inf:
@@ -489,7 +489,7 @@ class LaplaceTradeOff(_SymmetricTradeOff):
     def _parameters(self) -> dict[str, float]:
         return {"mu": self._mu}
 
-    def __call__(self, alpha: ArrayLike) -> FloatArray:
+    def __call__(self, alpha: ArrayLike) -> Floats:
         """Return the type II error: two lines and a hyperbola between them."""
         level = levels(alpha)
         if self._mu == math.inf:
@@ -516,7 +516,7 @@ class LaplaceTradeOff(_SymmetricTradeOff):
         return LaplaceTradeOff(nudge_up(n * self._mu) if n > 1 else n * self._mu)
 
 
-def _grown(level: FloatArray, exponent: float) -> FloatArray:
+def _grown(level: Floats, exponent: float) -> Floats:
     """Return level times e^exponent; in two halves, which overflow only past 1."""
     half = math.exp(min(exponent / 2.0, 709.0))
     with np.errstate(over="ignore"):

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_choice
 from undertow.errors import InfeasibleTarget, NotApplicable, SearchError
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import nudge_up
 from undertow.results import Alternative, Calibration, _Shown
 from undertow.risk.exact import advantage
@@ -37,7 +38,6 @@ from undertow.risk.finite import Risk
 from undertow.risk.threat import Threat
 from undertow.risk.utility import Utility, utility_at
 
-Floats = NDArray[np.float64]
 Choice = Literal["safe", "largest"]
 
 # Records up to which the bounds from the guarantee alone are inverted as well.

@@ -33,9 +33,7 @@ from undertow.mechanisms.local import (
 )
 from undertow.mechanisms.local.base import LocalProtocol
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.numeric.array import read_floats
-
-Floats = NDArray[np.float64]
+from undertow.numeric.array import Floats, read_floats
 
 _TOLERANCE = 1e-9
 

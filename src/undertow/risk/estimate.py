@@ -23,6 +23,7 @@ from scipy.special import ndtri, stdtrit
 
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import MismatchError, NotApplicable
+from undertow.numeric.array import Floats, Indices
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 from undertow.results import Estimate, to_plain
 from undertow.risk.finite import ABSTAIN
@@ -368,8 +369,6 @@ def _rounds(
 # made for each target's knowledge hits that target. It needs one evaluation of the
 # attack per fibre of what is known, and no further run of the mechanism.
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # Multiples of 2**-52 up to 2 add without rounding, in any order.
 _STEPS = 2.0**52

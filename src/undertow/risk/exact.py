@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_count, check_non_negative, check_probability
 from undertow.errors import AssumptionError, NotApplicable
 from undertow.mechanisms.local.base import LocalProtocol
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate
 from undertow.results import _Shown
 from undertow.risk.channel import Channel, as_channel
@@ -295,7 +296,6 @@ def advantage_range(success: float, threat: Threat) -> tuple[float, float]:
 # attacker with that prior has that advantage. Only the caps are guarantees. The risk is
 # in general not concave in the prior, so no search certifies the worst case.
 
-Floats = NDArray[np.float64]
 
 _INFLATION = 1e-12
 # Cells of a table of outputs in line for the search, and bins of a real output.

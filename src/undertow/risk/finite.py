@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index
 from undertow.errors import MismatchError, ModelError, NotApplicable
+from undertow.numeric.array import Floats
 from undertow.results import Bound, Witness
 from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.success import HitSets
@@ -29,7 +30,6 @@ from undertow.risk.threat import Threat
 WORK_LIMIT = 4 * 10**12
 """Additions beyond which the exact engine refuses: minutes of one core."""
 
-Floats = NDArray[np.float64]
 
 # Entries of the arrays held at a time.
 _HELD = 1 << 22

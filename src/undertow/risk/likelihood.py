@@ -25,6 +25,7 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import MismatchError, ModelError
+from undertow.numeric.array import Floats, Indices
 from undertow.results import Estimate
 from undertow.risk.channel import LikelihoodSource
 from undertow.risk.estimate import Progress, batches, plan_draws
@@ -32,9 +33,6 @@ from undertow.risk.finite import ABSTAIN
 from undertow.risk.intervals import empirical_bernstein, hoeffding_halfwidth
 from undertow.risk.success import CellSets, HitSets
 from undertow.risk.threat import Threat
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # Numbers held per batch of outputs.
 _ENTRIES = 4_000_000

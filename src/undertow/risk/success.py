@@ -24,11 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_non_negative
 from undertow.errors import MismatchError, ModelError, NotApplicable
+from undertow.numeric.array import Bools, Floats, Indices
 from undertow.numeric.exact import exact
 
 Records = Sequence[Any]
-Bools = NDArray[np.bool_]
-Indices = NDArray[np.intp]
 
 
 class Success(ABC):
@@ -436,7 +435,6 @@ EARTH_RADIUS = 6_371_008.8
 STRETCH = 1.0057
 """What the threshold is multiplied by: covers the ellipsoid and all rounding."""
 
-Floats = NDArray[np.float64]
 
 _PLACES = 400_000_000
 # Distances held at a time.

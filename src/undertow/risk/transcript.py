@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_count
 from undertow.errors import MismatchError, NotApplicable
+from undertow.numeric.array import Floats, Ints
 from undertow.risk.channel import Channel, ChannelStream, LikelihoodSource, as_channel
 
 TRANSCRIPT_LIMIT = 10**10
 """Most entries, records times outputs, of a joint channel."""
 
-Floats = NDArray[np.float64]
 
 # Entries held at a time; a joint channel that has no more is a matrix.
 _HELD = 1_000_000
@@ -314,7 +314,6 @@ def _require(entries: int) -> None:
 # factorials and powers are tables of a leading double, a correction and an exponent of
 # 2: about 100 bits, so that only the last rounding counts.
 
-Integers = NDArray[np.int64]
 
 # Splits a double into two halves whose products are exact.
 _SPLIT = 2.0**27 + 1.0
@@ -324,7 +323,7 @@ _ENTRIES = 1 << 20
 _BITS = 160
 
 
-def multinomial_rows(laws: Floats, counts: Integers) -> Floats:
+def multinomial_rows(laws: Floats, counts: Ints) -> Floats:
     r"""Return the probability of each vector of counts under each law.
 
     Parameters

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.mechanisms.accuracy import laplace_accuracy
 from undertow.mechanisms.local import LocalProtocol, frequency_variance
+from undertow.numeric.array import Floats
 from undertow.results import _Shown
 from undertow.risk.families.base import Family
-
-Floats = NDArray[np.float64]
 
 _GUARD = 1e-12
 # Epsilon at which the limit of a local protocol is evaluated.

@@ -21,13 +21,12 @@ import numpy.typing as npt
 
 from undertow._validate import check_choice
 from undertow.errors import MismatchError, NotionMismatchError, UnprovedDependencyError
+from undertow.numeric.array import Matrix
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import Table, require_enumerable, require_members
 from undertow.spaces.metric import SymmetricDifference, check_pseudometric
 from undertow.spaces.unit import Bounded, Edit, Trajectory, Unbounded
 from undertow.spaces.view.table import Select
-
-Matrix = npt.NDArray[np.float64]
 
 # A dense matrix of distances beyond this many databases would pass 70 MB.
 _MATRIX_LIMIT = 3_000

@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.audit import epsilon_from_success, ldp_auditor_epsilon, success_epsilon
 from undertow.mechanisms import SimulatedSource
@@ -24,6 +23,7 @@ from undertow.mechanisms.local import (
     SubsetSelection,
     UnaryEncoding,
 )
+from undertow.numeric.array import Bools, Ints
 from undertow_studies.faults import Fault
 from undertow_studies.study import Check, Curve, Inputs, Panel, Study, StudyResult
 
@@ -310,9 +310,6 @@ _CELLS, _ASKED = 1 << 21, 20
 
 # Trials of a protocol by what the attack reads, at a time.
 _BLOCK = 1 << 16
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import CountQuery
 from undertow.correlation.result import LeakageEstimate
+from undertow.numeric.array import Array
 from undertow_studies.study import (
     Check,
     Curve,
@@ -362,7 +363,6 @@ MASTER_SIMULATION = (FIGURE_9, FIGURE_10, FIGURE_15)
 # noise of scale 10, a DP level of 1 when records are clipped to [0, 10], and the
 # secrets are 0 and 10.
 
-Array = NDArray[np.float64]
 Values = tuple[float, ...]
 
 _SIZES = (3, 5, 7)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from undertow.errors import AssumptionError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
+from undertow.numeric.array import Floats, Ints
 from undertow.privacy import GDP, Approx, Loss
 from undertow.risk import (
     ABSTAIN,
@@ -370,8 +371,6 @@ _ITERATIONS, _RATE = 15, 0.2
 _LEAK, _LEAST = 2.0, 1e-6
 _PRINTED = {"people-race": ("Census", 0.81), "people-sex": ("Texas", 0.73)}
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Imputer = Callable[[Ints], Floats]
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.mechanisms.local import GeneralizedResponse
+from undertow.numeric.array import Floats
 from undertow.privacy import GDP, Approx, Pure, gdp_mu
 from undertow.risk import AttackRisk, Prior
 from undertow.risk.attacks import exact_correlation_figures
@@ -58,7 +58,6 @@ _GRID = tuple(float(e) for e in np.arange(0.5, 12.01, 0.5))
 _SHARES = (0.01, 0.3, 0.7)
 _BOUND_LABEL = "bound on the advantage"
 
-Floats = NDArray[np.float64]
 Bound = Callable[[float], float]
 
 

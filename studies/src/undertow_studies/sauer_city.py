@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from undertow.mechanisms import SimulatedSource
 from undertow.mechanisms.local import GeneralizedResponse
+from undertow.numeric.array import Floats
 from undertow.privacy import Estimate
 from undertow.privacy.tradeoff import PiecewiseLinearTradeOff, tradeoff_from_pmfs
 from undertow.risk import AttackRisk
@@ -264,9 +265,6 @@ MEASURED = EPSILONS[1::2]
 
 # Share of the stays held out, by a multiplicative hash of their number.
 _HELD_OUT, _HASH, _WORD = 0.1, 2654435761, 1 << 32
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class Walks(Protocol):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.mechanisms.graph import GraphExponential, adjacency
+from undertow.numeric.array import Floats, Indices
 from undertow.privacy import Pure
 from undertow.risk import AttackRisk, Prior, Threat, advantage
 from undertow.risk.attacks import (
@@ -331,8 +332,6 @@ SAUER_GRAPH = (FIGURE_6_8, FIGURE_6_9, FIGURE_6_10, FIGURE_6_11)
 # table of hops gives those profiles; a level then costs a sum over distances, not over
 # pairs.
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 _ROWS = 512
 

@@ -6,9 +6,9 @@ Figures 6.6, 6.7 and 6.12 to 6.14, Tables 6.2, 6.4 and 6.5.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow.mechanisms.local import GeneralizedResponse
+from undertow.numeric.array import Floats
 from undertow.privacy import Pure
 from undertow.risk import AttackRisk
 from undertow.risk.attacks import exact_correlation_figures
@@ -250,7 +250,6 @@ SAUER_CORRELATION = (FIGURE_6_6, FIGURE_6_7, TABLE_6_2)
 _SHARES = (0.1, 0.3, 0.5, 0.7)
 _STAND_IN = "a grid of streets stands in for the city"
 
-Floats = NDArray[np.float64]
 Table = dict[int, list[AttackRisk]]
 
 

@@ -25,6 +25,7 @@ from undertow.audit.event import (
 from undertow.audit.pair._table import Fields, Numbers, OnRows, given_outputs
 from undertow.audit.subject import Subject
 from undertow.errors import AuditError
+from undertow.numeric.array import Floats
 
 ScoreFunction = Callable[[Any], Any]
 ScoreChoice = str | ScoreFunction | Sequence[str | ScoreFunction] | None
@@ -264,7 +265,6 @@ class _LikelihoodRatio:
 # no coordinate alone. They are looked for on training outputs; nothing here certifies
 # anything.
 
-Floats = NDArray[np.float64]
 Kind = Literal["less", "plus", "times"]
 
 # Numbers of all pairs together that are compared, and runs of each input.

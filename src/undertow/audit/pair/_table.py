@@ -18,9 +18,7 @@ from undertow.audit._outcome import (
     numbers_in,
 )
 from undertow.audit.event import View, output_labels
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from undertow.numeric.array import Bools, Floats
 
 # Share of the outputs that have to be alike to be read as they are.
 _ALIKE = 0.9

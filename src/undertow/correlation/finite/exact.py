@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import check_index, check_non_negative
 from undertow.correlation.finite.joint import (
@@ -25,6 +25,7 @@ from undertow.correlation.finite.joint import (
 )
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import MismatchError, NotApplicable
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import nudge_up
 from undertow.results import Bound, Witness
 
@@ -228,7 +229,6 @@ def _witness(joint: JointTable, law: FiniteKernel, peak: Peak) -> Witness | None
 
 # Leakage secret by secret: the matrix of pairs, and Bayesian metric privacy.
 
-Floats = NDArray[np.float64]
 RecordMetric = ArrayLike | Callable[[float, float], float]
 
 

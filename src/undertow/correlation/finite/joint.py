@@ -31,8 +31,7 @@ from undertow.errors import AssumptionError, MismatchError, ModelError, NotAppli
 from undertow.mechanisms.continuous import LaplaceMechanism
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
 from undertow.mechanisms.randomized_response import RandomizedResponse
-
-Floats = NDArray[np.float64]
+from undertow.numeric.array import Floats
 
 _TOLERANCE = 1e-9
 # A table of this many cells takes 128 MiB.

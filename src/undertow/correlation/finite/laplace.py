@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import check_positive
 from undertow.correlation.finite.exact import (
@@ -41,9 +41,8 @@ from undertow.correlation.model import Method, check_level, largest_epsilon
 from undertow.correlation.query import CountQuery, LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
+from undertow.numeric.array import Floats
 from undertow.results import Witness
-
-Floats = NDArray[np.float64]
 
 _THEOREM = "Definition 2.27 (exact for Laplace noise)"
 # Entries up to which method="best" tabulates: some seconds for a calibration.

@@ -22,10 +22,9 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate, nudge_up
 from undertow.results import Witness
-
-Floats = NDArray[np.float64]
 
 _THEOREM = "Definition 2.27 over all mechanisms (linear program)"
 # Databases of one group beyond which no program is solved, and number of programs

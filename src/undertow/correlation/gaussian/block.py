@@ -43,9 +43,8 @@ from undertow.correlation.gaussian.structure import (
 )
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate, nudge_up
-
-Array = NDArray[np.float64]
 
 # Numbers of known members tried at most; each is a small linear system.
 _LARGEST_SEARCH = 2_000_000

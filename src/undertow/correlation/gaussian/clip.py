@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erfcx, log_ndtr
 
 from undertow._validate import check_count, check_finite, check_index, check_positive
@@ -32,10 +32,10 @@ from undertow.correlation.model import check_level
 from undertow.correlation.query import Scope
 from undertow.correlation.result import Leakage, adversary_witness
 from undertow.errors import ModelError, ScopeWarning
+from undertow.numeric.array import Array
 from undertow.numeric.exact import exact, round_up_decimal
 from undertow.numeric.rounding import inflate
 
-Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 _THEOREM = "coupling by partial shifts (theory: Gaussian clipping)"

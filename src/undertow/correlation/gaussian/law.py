@@ -27,8 +27,7 @@ from undertow.correlation.model import (
 )
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
-
-Array = NDArray[np.float64]
+from undertow.numeric.array import Array
 
 # Conditioning solves a dense system in the known records, and holds their columns.
 _LARGEST_CONDITIONING = 50_000_000

@@ -30,8 +30,7 @@ from undertow.correlation.gaussian.structure import dense_structured_factor
 from undertow.correlation.model import Assumptions, Known, Method, Model, stated_methods
 from undertow.correlation.observation import GoodnessOfFit, normality_checks
 from undertow.errors import EstimatedModelWarning, ModelError
-
-Array = NDArray[np.float64]
+from undertow.numeric.array import Array
 
 
 class Gaussian(GaussianModel):

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_count
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Array, Matrix
 from undertow.numeric.rounding import nudge_up
 
 Vector = NDArray[np.float64]
@@ -170,7 +171,6 @@ def _solve(matrix: Vector, records: list[int], right: Vector) -> Vector:
 # a fresh matrix, so rounding errors never accumulate as they do along a Gray code, and
 # no re-factorisation is needed.
 
-Array = NDArray[np.float64]
 
 MAX_BLOCK = 20
 """Largest block searched by default: 10 million attackers, below a minute."""
@@ -396,7 +396,6 @@ def _batch(schur: Array, count: int) -> tuple[NDArray[np.int64], Array]:
 
 # Checked covariance matrices: symmetric, positive definite, split into blocks.
 
-Matrix = NDArray[np.float64]
 
 NEAR_SINGULAR = 1e-12
 """Conditional variance, as a share of the variance, below which a search is refused."""

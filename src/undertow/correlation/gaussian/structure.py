@@ -24,9 +24,8 @@ from undertow.correlation.gaussian.shift import (
 )
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
-
-Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 # A margin above this says that the answer is mostly rounding: refuse instead.

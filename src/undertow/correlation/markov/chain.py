@@ -46,9 +46,8 @@ from undertow.correlation.observation import (
 from undertow.errors import EstimatedModelWarning, ModelError, NotApplicable
 from undertow.mechanisms import NoiseSource
 from undertow.mechanisms.noise.secure import read_source
+from undertow.numeric.array import Array
 from undertow.numeric.exact import exact
-
-Array = NDArray[np.float64]
 
 
 class MarkovChain(Model):

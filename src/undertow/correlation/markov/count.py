@@ -24,6 +24,7 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import CountQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
 from undertow.results import Witness
 
@@ -275,7 +276,6 @@ def _noted(witness: Witness | None, note: str) -> Witness | None:
 # target. The law of the count in that stretch is a convolution of a left and a right
 # part; after Laplace noise its ratio is largest at one of the counts themselves.
 
-Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 

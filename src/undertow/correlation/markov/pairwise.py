@@ -28,9 +28,8 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
-
-Array = NDArray[np.float64]
 
 _PAIRWISE_THEOREM = "pairwise recursion for Markov chains"
 _PAIRWISE_MARGIN = 1e-12

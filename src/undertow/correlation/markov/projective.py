@@ -31,6 +31,7 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.exact import round_up
 from undertow.numeric.rounding import greatest_float, inflate, nudge_up
 
@@ -335,7 +336,6 @@ class OmegaMethod(Method):
 # than the mixing time. :func:`window_leakage` gives the leakage as a function of the
 # window's length instead, which is what that advice is about.
 
-Array = NDArray[np.float64]
 
 # Largest error of wP = w, in total variation, that the elimination may leave.
 _RESIDUAL = 1e-10

@@ -23,6 +23,7 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import greatest_float, nudge_up
 
 _GAMMA = "Theorem 6.20 (Markov bound)"
@@ -258,7 +259,6 @@ def _finite_ratio(ratio: float, theorem: str) -> float:
 # Every epsilon-DP mechanism leaks at most epsilon plus it. For fixed secrets the parts
 # left and right of the target separate, and only the two nearest steps matter.
 
-Array = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 

@@ -36,12 +36,12 @@ from undertow.correlation.model import Assumptions, Known, Method, Model, check_
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate, nudge_up
 
 MOST_STEPS = 64
 """Largest number of steps k that is tried."""
 
-Array = NDArray[np.float64]
 Diameters = dict[int, float]
 
 _UNIT = 2.0**-53

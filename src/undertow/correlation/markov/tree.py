@@ -37,9 +37,8 @@ from undertow.correlation.model import Assumptions, Known, Method, Model, check_
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
-
-Array = NDArray[np.float64]
 
 
 class TreeModel(Model):

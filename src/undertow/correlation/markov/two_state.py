@@ -28,6 +28,7 @@ from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate, nudge_down
 from undertow.results import Witness
 
@@ -291,7 +292,6 @@ def _witness(
 
 # From the windows of each side to the leakage of a whole two-state chain.
 
-Array = NDArray[np.float64]
 
 # Most records of a time-varying chain, whose windows are listed one by one.
 _LISTED = 4096

@@ -14,10 +14,10 @@ from itertools import combinations
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from undertow.mechanisms import NoiseSource
+from undertow.numeric.array import Array
 from undertow.release.engine.job import Aggregates, Grid, Job
 from undertow.release.plan._budget import Share
 from undertow.release.plan.encoding import Encoding, Integers
@@ -518,7 +518,6 @@ def _replaced(table: Table, cells: Array, grid: Grid, *, whole: bool) -> QueryAn
 #
 # and functions of H are applied part by part.
 
-Array = NDArray[np.float64]
 Axes = tuple[int, ...]
 _MOST_STEPS = 300
 _BATCHES = 64

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow.numeric.array import Array
 from undertow.release.engine.job import Aggregates, Measure, Value
 from undertow.release.plan.noise import (
     Contribution,
@@ -281,7 +282,6 @@ def short_number(step: Fraction) -> str:
 
 # Means and variances of numbers between public bounds, from sums of one noise.
 
-Array = NDArray[np.float64]
 # Outward, relative to the range of a value: covers the rounding of a few operations.
 _OUTWARD = 1e-12
 

@@ -25,6 +25,7 @@ from undertow.mechanisms import (
     NoiseSource,
     SecureSource,
 )
+from undertow.numeric.array import Array
 from undertow.numeric.rounding import greatest_int, inflate, log_down
 from undertow.privacy.loss import ZCDP, Loss, Pure
 from undertow.spaces.base import Metric
@@ -213,7 +214,6 @@ def _least(*bounds: int | None) -> int | None:
 
 # Confidence intervals from the exact laws of the noise, never too narrow.
 
-Array = NDArray[np.float64]
 Ends = tuple[Any, Any]
 # Covers the rounding of a few dozen floating-point operations.
 _MARGIN = 1e-9

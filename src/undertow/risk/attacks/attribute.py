@@ -19,10 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_index, check_non_negative
 from undertow.errors import MismatchError, ModelError
+from undertow.numeric.array import Floats, Indices
 from undertow.risk.threat import Threat
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class ReleasedModel(Protocol):

@@ -18,12 +18,10 @@ from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms.local.base import read_values
 from undertow.mechanisms.local.grr import GeneralizedResponse
 from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.numeric.array import Floats, Indices
 from undertow.risk.attacks.guess import sample_rows
 from undertow.risk.finite import AttackRisk
 from undertow.risk.threat import Prior
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # Cells of the table of counts held at a time, and of the exact law of the counts.
 _CELLS = 1 << 22

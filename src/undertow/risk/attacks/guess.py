@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_index
 from undertow.errors import MismatchError
 from undertow.mechanisms.local.base import LocalProtocol
+from undertow.numeric.array import Floats, Indices
 from undertow.risk.channel import (
     Channel,
     LikelihoodSource,
@@ -37,9 +38,6 @@ from undertow.risk.finite import (
 from undertow.risk.likelihood import PosteriorGain
 from undertow.risk.scalar import as_scalar
 from undertow.risk.threat import Threat
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 def attack_figures(source: Any, threat: Threat, *, attack: Any) -> AttackRisk:

@@ -28,14 +28,12 @@ from undertow.mechanisms.base import ChoiceMechanism
 from undertow.mechanisms.graph import GraphExponential
 from undertow.mechanisms.local.grr import GeneralizedResponse
 from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.numeric.array import Floats, Indices
 from undertow.risk.attacks.guess import one_hot, read_outputs
 from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.finite import ABSTAIN, AttackRisk
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 
 class CorrelationGuess:

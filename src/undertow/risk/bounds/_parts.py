@@ -13,12 +13,12 @@ from fractions import Fraction
 from typing import Protocol, SupportsIndex
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from undertow._validate import check_count, check_probability
 from undertow.errors import AssumptionError, InfeasibleTarget
-from undertow.numeric.array import read_floats
+from undertow.numeric.array import Floats, read_floats
 from undertow.numeric.rounding import greatest_float, inflate
 from undertow.privacy import (
     Approx,
@@ -34,7 +34,6 @@ from undertow.privacy import (
 )
 
 Guarantee = Loss | TradeOff
-Floats = NDArray[np.float64]
 
 
 class _HasPmf(Protocol):

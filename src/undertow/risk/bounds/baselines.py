@@ -20,12 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_choice, check_non_negative, check_probability
 from undertow.errors import NotApplicable
-from undertow.numeric.array import disagreement
+from undertow.numeric.array import Floats, disagreement
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
 from undertow.privacy import Bound, Witness
 from undertow.risk.bounds._parts import BARE, PriorLike, law
 
-Floats = NDArray[np.float64]
 Adjacency = Literal["replace", "add-remove"]
 
 ADJACENCIES: tuple[str, ...] = ("replace", "add-remove")

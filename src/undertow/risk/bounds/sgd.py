@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import (
     check_choice,
@@ -36,6 +36,7 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import SearchError
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate, least_float, nudge_down, nudge_up
 from undertow.privacy import (
     Alternative,
@@ -375,7 +376,6 @@ def _printed(mu: float, size: int, *, knowledge: KnowledgeOf) -> Bound:
 # .. [1] A. Sauer, *Measurement of Attack Resilience of Differential Privacy*, master's
 #    thesis, KIT, 2025.
 
-Floats = NDArray[np.float64]
 
 _KNOTS = 1024
 _FINE = 2048

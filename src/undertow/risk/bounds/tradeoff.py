@@ -27,7 +27,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import (
     check_count,
@@ -36,6 +36,7 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import AssumptionError, NotApplicable
+from undertow.numeric.array import Floats
 from undertow.privacy import (
     ZCDP,
     Bound,
@@ -349,7 +350,6 @@ def _baselines(best_guess: float, worst_guess: float) -> tuple[float, float]:
 # .. [1] B. Kulynych, J. F. Gomez, G. Kaissis, F. du Pin Calmon and C. Troncoso,
 #    *Attack-Aware Noise Calibration for Differential Privacy*, NeurIPS 2024.
 
-Floats = NDArray[np.float64]
 
 _CONVEXITY = 1e-12
 _REPLACE = "the curve is for replacing one record by another"

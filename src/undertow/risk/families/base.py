@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms.local import subset_advantage
+from undertow.numeric.array import Floats, Indices
 from undertow.privacy.loss import Loss
 from undertow.results import _Shown
 from undertow.risk.channel import Channel, ChannelStream
@@ -33,7 +34,6 @@ from undertow.risk.finite import Risk, finite_advantage
 from undertow.risk.success import CellSets, HitSets, RunSets, read_places
 from undertow.risk.threat import Threat
 
-Floats = NDArray[np.float64]
 Structure = NDArray[np.int64]
 View = Literal["none", "full"]
 
@@ -355,7 +355,6 @@ def uniform_prior(threat: Threat) -> bool:
 # its fibre, and as little as it can of every other one. Of a set that holds the record,
 # and of an answer without noise, by closed form or by the exact engine.
 
-Indices = NDArray[np.intp]
 
 _UNIT = 2.0**-53
 # Records up to which answers are listed; records read by a scan over subset sizes.

@@ -33,6 +33,7 @@ from undertow.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import Number, exact, round_up
 from undertow.numeric.rounding import nudge_up
 from undertow.privacy.gaussian import gaussian_sigma
@@ -52,8 +53,6 @@ from undertow.risk.families.base import (
 from undertow.risk.families.local import blh, grr, olh, oue, she, ss, sue, the
 from undertow.risk.finite import Risk
 from undertow.risk.threat import Threat
-
-Floats = NDArray[np.float64]
 
 # The level lies this share below what was solved for, for noise rounded otherwise.
 _GUARD = 1e-12

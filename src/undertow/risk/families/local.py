@@ -37,6 +37,7 @@ from undertow.mechanisms.local import (
     the_threshold,
 )
 from undertow.mechanisms.local.base import exact_odds, read_categories
+from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
 from undertow.privacy.loss import Loss
 from undertow.risk.channel import Channel
@@ -53,8 +54,6 @@ from undertow.risk.families.base import (
 )
 from undertow.risk.finite import Risk, finite_advantage
 from undertow.risk.threat import Threat
-
-Floats = NDArray[np.float64]
 
 HASH_UNCHECKED = "the hash is ideal: independent uniform buckets"
 # Records up to which a table of reports is listed.

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr, ndtri
 
 from undertow._validate import check_count, check_index
 from undertow.errors import AssumptionError, MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.bounded_noise import ClampedMechanism, TruncatedMechanism
 from undertow.mechanisms.continuous import GaussianMechanism, LaplaceMechanism
-
-Floats = NDArray[np.float64]
+from undertow.numeric.array import Floats
 
 # Distances between answers must be floats, in units of any scale.
 _LARGEST = 1e150

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_positive
 from undertow.errors import ModelError, NotApplicable
-from undertow.numeric.array import read_floats
+from undertow.numeric.array import Floats, Indices, read_floats
 from undertow.numeric.rounding import inflate
 from undertow.results import Witness
 from undertow.risk.channel import Channel
@@ -237,8 +237,6 @@ def _widest(channel: ScalarChannel, setting: Setting) -> float:
 # :math:`\theta_1 < \dots < \theta_k`, the line is a finite channel of k + 1 outputs
 # whose law is differences of the distribution function.
 
-Floats = NDArray[np.float64]
-
 
 def scalar_attack_risk(
     channel: ScalarChannel, threat: Threat, *, cuts: ArrayLike, decision: Decision
@@ -330,7 +328,6 @@ def _cells(channel: ScalarChannel, threat: Threat, cuts: ArrayLike) -> Channel:
 # B/(A+B)`, which grows with y. The best guesses are the upper envelope of lines, and
 # two of them change places where :math:`A/B = (q_j - q_i)/(p_i - p_j)`.
 
-Indices = NDArray[np.intp]
 
 _UNIT = 2.0**-53
 # Each round splits every open piece; far more than the pieces of any envelope need.

@@ -33,6 +33,7 @@ from undertow._validate import (
     check_positive,
 )
 from undertow.errors import ModelError, NotApplicable
+from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate
 from undertow.results import Bound, Calibration, Witness
 from undertow.risk.bounds._parts import BLIND, check_target, uniform_disagreement
@@ -355,7 +356,6 @@ def _calibration(name: str, value: float, risk: float, method: str) -> Calibrati
 # outputs is enclosed: :math:`|V''|` has a bound B for all windows, so trapezoids plus
 # :math:`B h^3/12` lie above and midpoints less :math:`B h^3/24` below.
 
-Floats = NDArray[np.float64]
 
 _REACH = 9.0
 _TAIL = 3e-19

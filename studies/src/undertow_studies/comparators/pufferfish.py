@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from undertow._validate import (
     check_count,
@@ -29,6 +29,7 @@ from undertow.correlation.gaussian.shift import (
 from undertow.correlation.markov.projective import read_kernels, stationary_law
 from undertow.correlation.model import check_level
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.numeric.array import Matrix
 from undertow.numeric.exact import exact, round_up_decimal
 from undertow.numeric.rounding import inflate
 from undertow_studies.comparators.scale import (
@@ -675,8 +676,6 @@ def _largest_gap(x: Matrix, p: Matrix, y: Matrix, q: Matrix) -> float:
 
 
 # Transition matrices as the comparators read them: homogeneous, at equilibrium.
-
-Matrix = NDArray[np.float64]
 
 
 def read_transition(transition: ArrayLike) -> Matrix:

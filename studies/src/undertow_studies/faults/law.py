@@ -23,6 +23,7 @@ from undertow.audit.local import audit_local
 from undertow.audit.pair.fixed import audit_pair
 from undertow.audit.result import AuditResult
 from undertow.audit.subject import CallableSubject, Subject
+from undertow.numeric.array import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +160,6 @@ def code_subject(
 # largest log ratio of two inputs, infinite where one input can give an output that
 # another cannot.
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Bits whose 2^m outputs are listed, and the rounding allowed in a row.
 _BITS = 12

@@ -19,6 +19,7 @@ from undertow.audit.claim import Claim
 from undertow.audit.event import Score, lowest_bit
 from undertow.audit.subject import MechanismSubject
 from undertow.mechanisms import LaplaceMechanism
+from undertow.numeric.array import Floats, Ints
 from undertow_studies.faults.law import (
     Code,
     Fault,
@@ -31,8 +32,6 @@ from undertow_studies.faults.law import (
     geometric_masses,
     joint_masses,
 )
-
-Floats = NDArray[np.float64]
 
 # No float is a sum of 1 and a float of at most 1/2 in size and has a bit below this.
 _GRID = 2.0**-24
@@ -273,7 +272,6 @@ def _noisy_sum(values: Any, rng: np.random.Generator, *, scale: float) -> Floats
 
 # Faults of counts and choices: noise that is fixed, one-sided, missing or small.
 
-Ints = NDArray[np.int64]
 
 _SEED = 2026
 # Columns of a law reach so far on both sides; an absent key has one more.

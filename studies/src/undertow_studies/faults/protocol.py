@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from undertow._validate import (
     check_choice,
@@ -31,6 +30,7 @@ from undertow.mechanisms.local import (
     unary_success,
 )
 from undertow.mechanisms.local._bitset import Words, width
+from undertow.numeric.array import Bools, Ints
 from undertow_studies.faults.law import (
     BitsLaw,
     Code,
@@ -41,8 +41,6 @@ from undertow_studies.faults.law import (
     code_subject,
     joint_masses,
 )
-
-Ints = NDArray[np.int64]
 
 
 def whole_domain_lie(categories: int = 8, epsilon: float = 1.0) -> Fault:
@@ -301,7 +299,6 @@ def _respond_seeded(
 
 # Faults of encodings: bits that are not reset, sets and hashes that know the value.
 
-Bools = NDArray[np.bool_]
 
 # Hash functions in the public list.
 _SEEDS = 16
