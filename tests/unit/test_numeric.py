@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +16,22 @@ from undertow.numeric.rounding import (
     exp_up,
     expm1_down,
     expm1_up,
-    greatest_float,
-    greatest_int,
     inflate,
     keep_exact,
-    least_float,
     log_down,
     nudge_down,
     nudge_up,
+)
+from undertow.numeric.search import (
+    bisect,
+    bisect_each,
+    golden_section,
+    greatest_float,
+    greatest_int,
+    greatest_level,
+    greatest_levels,
+    least_float,
+    raise_level,
 )
 
 rationals = st.fractions(min_value=0, max_value=600, max_denominator=10**6)
@@ -92,3 +101,92 @@ def test_bisection_refuses_a_bracket_that_holds_no_root():
 @given(st.integers(0, 10**30))
 def test_the_greatest_integer_is_found_by_doubling(limit):
     assert greatest_int(lambda n: n <= limit) == limit
+
+
+positive = st.floats(1e-3, 1e3)
+
+
+@given(st.floats(0.01, 0.99), st.floats(-80.0, 10.0), st.floats(0.5, 80.0))
+def test_bisection_ends_inside_whichever_end_that_is(share, low, width):
+    high = low + width
+    turn = low + share * width
+    below = bisect(lambda x: x <= turn, inside=low, outside=high)
+    above = bisect(lambda x: x > turn, inside=high, outside=low)
+    assert below <= turn < above
+    assert above == math.nextafter(below, math.inf)
+    early = bisect(lambda x: x > turn, inside=high, outside=low, rounds=5)
+    assert turn < early <= turn + width / 2**5 * 1.001
+
+
+def test_bisection_to_a_width_leaves_a_bracket_of_that_width():
+    asked = []
+
+    def within(x):
+        asked.append(x)
+        return x <= 3.0
+
+    end = bisect(within, inside=1.0, outside=9.0, width=1e-6)
+    first_out = min(x for x in asked if x > 3.0)
+    assert end <= 3.0 < first_out <= end * (1 + 1e-6)
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=9))
+def test_many_brackets_are_bisected_like_one(turns):
+    places = np.array(turns)
+    ends = bisect_each(
+        lambda x: x <= places,
+        inside=np.zeros(len(turns)),
+        outside=np.ones(len(turns)),
+        rounds=80,
+    )
+    alone = [
+        bisect(lambda x, turn=turn: x <= turn, inside=0.0, outside=1.0, rounds=80)
+        for turn in turns
+    ]
+    assert ends.tolist() == alone
+
+
+@given(st.floats(-5, 5), st.floats(0.5, 3))
+def test_a_golden_section_keeps_the_minimiser_and_the_least_value_seen(place, power):
+    seen = []
+
+    def value(x):
+        seen.append(abs(x - place) ** power)
+        return seen[-1]
+
+    found = golden_section(value, -6.0, 6.0, width=1e-4)
+    assert found.low <= place <= found.high <= found.low + 1e-4
+    assert found.least == min(seen)
+    assert len(seen) < 30
+
+
+@given(st.lists(positive, min_size=1, max_size=70), st.floats(0.5, 5.0))
+def test_the_greatest_levels_fit_and_nothing_larger_does(targets, power):
+    goals = np.array(targets)
+    levels = greatest_levels(lambda x: x**power, goals, largest=1e9)
+    assert (levels**power <= goals).all()
+    assert ((levels * (1 + 1e-10)) ** power > goals * (1 - 1e-9)).all()
+    capped = greatest_levels(lambda x: x**power, goals, largest=1e-9)
+    assert (capped[goals >= 1e-9**power] == 1e-9).all()
+
+
+@given(positive, st.floats(0.5, 5.0), positive)
+def test_one_greatest_level_was_evaluated_and_fits(target, power, start):
+    asked = {}
+
+    def value(x):
+        asked[x] = x**power
+        return asked[x]
+
+    level = greatest_level(value, target, least=1e-9, largest=1e20, start=start)
+    assert asked[level] <= target
+    assert asked[level] >= target * (1 - 1.1e-10)
+    assert greatest_level(lambda x: 1.0, 0.5, least=1e-9, largest=9.0) == 0.0
+    assert greatest_level(lambda x: 0.0, 0.5, least=1e-9, largest=9.0) == 9.0
+
+
+def test_a_curve_with_a_jump_is_raised_to_the_jump_and_not_past_it():
+    def jump(x):
+        return 0.1 if x < 2.0 else 0.6
+
+    assert 2.0 * (1 - 1e-11) <= raise_level(jump, 0.2, 1.0, 3.0) < 2.0

@@ -35,7 +35,8 @@ from undertow.audit.result import AuditResult, MethodResult
 from undertow.audit.runner import Campaign, Counts, Progress
 from undertow.audit.threat import audit_threat, check_threat, is_plain_threat
 from undertow.errors import AuditError, UndertowError
-from undertow.numeric.rounding import greatest_int, nudge_up
+from undertow.numeric.rounding import nudge_up
+from undertow.numeric.search import greatest_int
 from undertow.results import Estimate, _Shown
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.threat import Threat

@@ -32,13 +32,8 @@ from undertow.mechanisms.local import (
     UnaryEncoding,
 )
 from undertow.numeric.array import Floats, Ints
-from undertow.numeric.rounding import (
-    greatest_float,
-    greatest_int,
-    inflate,
-    nudge_down,
-    nudge_up,
-)
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.search import greatest_float, greatest_int
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.results import Bound, Estimate, Witness
 from undertow.risk.bounds.baselines import Baselines

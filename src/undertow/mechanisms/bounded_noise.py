@@ -39,13 +39,8 @@ from undertow.mechanisms.noise.draw import Draw, NoiseSource
 from undertow.mechanisms.noise.lattice import add_noise, lattice_floats, lattice_round
 from undertow.mechanisms.noise.secure import read_source
 from undertow.numeric.exact import Number, exact, format_up, round_up
-from undertow.numeric.rounding import (
-    exp_up,
-    greatest_int,
-    inflate,
-    least_float,
-    nudge_up,
-)
+from undertow.numeric.rounding import exp_up, inflate, nudge_up
+from undertow.numeric.search import greatest_int, least_float
 from undertow.privacy.loss import Loss, Pure
 from undertow.spaces.base import Metric
 

@@ -42,7 +42,8 @@ from undertow.numeric.exact import (
     round_up,
     sqrt_up,
 )
-from undertow.numeric.rounding import exp_up, greatest_int, inflate, log_down, nudge_up
+from undertow.numeric.rounding import exp_up, inflate, log_down, nudge_up
+from undertow.numeric.search import greatest_int
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import ZCDP, Approx, Pure
 from undertow.spaces.base import Metric

@@ -1,20 +1,15 @@
-"""Numbers that end up on the asked-for side: directed rounding and safe bisection.
+"""Numbers that end up on the asked-for side: directed rounding.
 
 The C library's ``exp``, ``expm1`` and ``log`` are accurate to about one unit in the
 last place (ulp); the directed versions here move a result `LIBM_ULPS` further, so that
 they enclose the exact value. Where no float may enter, `exp_bracket` encloses an
-exponential between integers. The searches end at neighbouring floats, on the side at
-which their condition holds.
+exponential between integers.
 """
 
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Callable
 from fractions import Fraction
-
-from undertow.errors import SearchError
 
 Exact = int | Fraction | float
 
@@ -117,93 +112,6 @@ def log_down(value: Exact) -> float:
     return nudge_down(above - below - error, LIBM_ULPS)
 
 
-def least_float(holds: Callable[[float], bool], *, low: float, high: float) -> float:
-    """Return the least float in ``(low, high]`` at which `holds` turns true.
-
-    Parameters
-    ----------
-    holds : callable
-        False, then true, as its argument grows.
-    low, high : float
-        Non-negative ends of the search.
-
-    Returns
-    -------
-    float
-        A float at which `holds` was evaluated and is true, and whose predecessor was
-        found false (or is `low`).
-
-    Raises
-    ------
-    SearchError
-        If `holds` is false at `high`.
-
-    Notes
-    -----
-    Halves the number of floats between the ends, so at most 64 evaluations reach full
-    precision whatever the magnitude of the root.
-
-    Examples
-    --------
-    >>> least_float(lambda x: x * x >= 2, low=0.0, high=2.0)
-    1.4142135623730951
-    """
-    if not holds(high):
-        raise SearchError(
-            f"the search needs a condition that holds at its upper end, got {high}; "
-            "widen the bracket."
-        )
-    lower, upper = _ordinal(low), _ordinal(high)
-    while upper - lower > 1:
-        middle = (lower + upper) // 2
-        if holds(_from_ordinal(middle)):
-            upper = middle
-        else:
-            lower = middle
-    return _from_ordinal(upper)
-
-
-def greatest_float(holds: Callable[[float], bool], *, low: float, high: float) -> float:
-    """Return the greatest float in ``[low, high)`` at which `holds` is still true.
-
-    The mirror image of :func:`least_float`: `holds` is true, then false, and must be
-    true at `low`.
-    """
-    if not holds(low):
-        raise SearchError(
-            f"the search needs a condition that holds at its lower end, got {low}; "
-            "widen the bracket."
-        )
-    lower, upper = _ordinal(low), _ordinal(high)
-    while upper - lower > 1:
-        middle = (lower + upper) // 2
-        if holds(_from_ordinal(middle)):
-            lower = middle
-        else:
-            upper = middle
-    return _from_ordinal(lower)
-
-
-def greatest_int(holds: Callable[[int], bool]) -> int:
-    """Return the greatest non-negative integer at which `holds` is still true.
-
-    `holds` is true at 0 and turns false somewhere; doubling finds where.
-
-    Examples
-    --------
-    >>> greatest_int(lambda n: n * n <= 50)
-    7
-    """
-    upper = 1
-    while holds(upper):
-        upper *= 2
-    lower = upper // 2
-    while upper - lower > 1:
-        middle = (lower + upper) // 2
-        lower, upper = (middle, upper) if holds(middle) else (lower, middle)
-    return lower
-
-
 def _float_above(value: Exact) -> float:
     nearest = float(value)
     return nearest if nearest >= value else nudge_up(nearest)
@@ -212,15 +120,6 @@ def _float_above(value: Exact) -> float:
 def _float_below(value: Exact) -> float:
     nearest = float(value)
     return nearest if nearest <= value else nudge_down(nearest)
-
-
-def _ordinal(value: float) -> int:
-    """Return the rank of a non-negative float among the non-negative floats."""
-    return int.from_bytes(struct.pack(">d", value + 0.0), "big")
-
-
-def _from_ordinal(rank: int) -> float:
-    return float(struct.unpack(">d", rank.to_bytes(8, "big"))[0])
 
 
 _GUARD = 16

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate
+from undertow.numeric.search import bisect
 
 # Mass that thinning and tangents may push to an infinite loss.
 _TAIL = 1e-15
@@ -280,11 +281,7 @@ def _reach(delta: Callable[[float], float]) -> float:
     floor = delta(_LARGEST_LOSS) + _TAIL
     if delta(0.0) <= floor:
         return 0.0
-    low, high = 0.0, _LARGEST_LOSS
-    for _ in range(100):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if delta(middle) <= floor else (middle, high)
-    return high
+    return bisect(lambda e: delta(e) <= floor, inside=_LARGEST_LOSS, outside=0.0)
 
 
 def convex_floor(alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:

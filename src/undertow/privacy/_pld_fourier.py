@@ -47,6 +47,7 @@ from undertow.errors import SearchError
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
 from undertow.numeric.rounding import nudge_up
+from undertow.numeric.search import bisect, golden_section
 
 IntArray = NDArray[np.int64]
 
@@ -412,20 +413,10 @@ def _minimiser(
     high: float = _LARGEST_TILT,
 ) -> float:
     """Return the minimiser over [low, high] of a quasi-convex function, to 5 %."""
-    shrink = (math.sqrt(5) - 1) / 2
-    a, b = math.log(low), math.log(high)
-    left, right = b - shrink * (b - a), a + shrink * (b - a)
-    at_left, at_right = objective(math.exp(left)), objective(math.exp(right))
-    while b - a > 0.05:
-        if at_left <= at_right:
-            b, right, at_right = right, left, at_left
-            left = b - shrink * (b - a)
-            at_left = objective(math.exp(left))
-        else:
-            a, left, at_left = left, right, at_right
-            right = a + shrink * (b - a)
-            at_right = objective(math.exp(right))
-    return math.exp((a + b) / 2)
+    found = golden_section(
+        lambda s: objective(math.exp(s)), math.log(low), math.log(high), width=0.05
+    )
+    return math.exp((found.low + found.high) / 2)
 
 
 def _plan(
@@ -488,16 +479,15 @@ def _step_for(
     # Connecting the dots acts like one more Gaussian whose variance v is the spread;
     # at a fixed delta it costs (1 + t) v / 2 of epsilon.
     most = 2 * excess / (1 + tilt)
-    low, high = -80.0, 10.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        if composition.spread(math.exp(middle)) <= most:
-            low = middle
-        else:
-            high = middle
+    finest = bisect(
+        lambda s: composition.spread(math.exp(s)) <= most,
+        inside=-80.0,
+        outside=10.0,
+        rounds=40,
+    )
     different = composition.laplace.size + composition.counts.size
     fewest = max(_FEWEST, _FEWEST_ALONE // different)
-    return min(math.exp(low), width / fewest, 1 / tilt)
+    return min(math.exp(finest), width / fewest, 1 / tilt)
 
 
 def _short(step: float, reach: float) -> float:

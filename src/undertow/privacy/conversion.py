@@ -31,6 +31,7 @@ from scipy.special import erfinv, log_expit, ndtri_exp
 from undertow.errors import AssumptionError
 from undertow.numeric.exact import Exact, Number, exact, round_down, round_up, sqrt_up
 from undertow.numeric.rounding import inflate, keep_exact, log_down, nudge_up
+from undertow.numeric.search import GOLDEN
 from undertow.privacy.gaussian import gdp_delta, gdp_epsilon
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 
@@ -345,12 +346,12 @@ def zcdp_to_approx(
 
 def _best_order(rho: float, surprise: float) -> float:
     """Minimise the bound over alpha = 1 + e^t by golden section; it is quasi-convex."""
-    ratio = (math.sqrt(5.0) - 1.0) / 2.0
     # The best alpha - 1 is near sqrt(surprise / rho).
     low = -40.0
     high = max(0.0, 0.5 * (math.log(surprise + 1.0) - math.log(rho))) + 5.0
     for _ in range(100):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        # Both anew in each round: at this flat minimum, rounding must not add up.
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
         if _order_bound(left, rho, surprise) <= _order_bound(right, rho, surprise):
             high = right
         else:

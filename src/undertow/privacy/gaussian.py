@@ -27,7 +27,8 @@ from scipy.special import erfcx, ndtr
 
 from undertow._validate import check_non_negative
 from undertow.numeric.exact import round_up
-from undertow.numeric.rounding import greatest_float, least_float, nudge_up
+from undertow.numeric.rounding import nudge_up
+from undertow.numeric.search import greatest_float, least_float
 
 # The error of the computed log(delta), relative to 1 + |log(delta)|, stays below 1e-15
 # in comparison with 80-digit arithmetic; upper bounds are raised by sixteen times that.

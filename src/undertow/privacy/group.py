@@ -21,13 +21,8 @@ from fractions import Fraction
 
 from undertow.errors import AssumptionError, InfiniteLossError
 from undertow.numeric.exact import Exact, Number, exact, ext_scale, ext_sum, round_up
-from undertow.numeric.rounding import (
-    exp_up,
-    expm1_down,
-    expm1_up,
-    greatest_int,
-    keep_exact,
-)
+from undertow.numeric.rounding import exp_up, expm1_down, expm1_up, keep_exact
+from undertow.numeric.search import greatest_int
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 
 # Below this, e^epsilon - 1 would lose its digits to the subnormal range.

@@ -22,11 +22,17 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice
 from undertow.errors import InfeasibleTarget, NotApplicable, SearchError
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import nudge_up
+from undertow.numeric.search import (
+    CLOSE,
+    NEAR,
+    false_position,
+    greatest_level,
+    greatest_levels,
+    raise_level,
+)
 from undertow.results import Alternative, Calibration, _Shown
 from undertow.risk.exact import advantage
 from undertow.risk.families.base import (
-    LARGEST_LEVEL,
     LEAST_LEVEL,
     MARGIN,
     CoveredFamily,
@@ -449,7 +455,7 @@ def compare(
 _SLACK = 4.0 * MARGIN
 # Targets this close to the limit of a curve do not bind: the limit is rounded up.
 _TOUCH = 4e-15
-_STEPS, _CLOSE, _NEAR = 240, 1e-12, 5e-11
+_STEPS = 240
 # Levels of a scan, and the largest of them.
 _LAST = 100.0
 _GRID = np.geomspace(1e-3, _LAST, _STEPS)
@@ -579,10 +585,10 @@ def _search(
     if curve.inverse is not None:
         return np.minimum(curve.inverse(targets), family.largest), "closed form", None
     if bound is None:
-        levels = greatest_levels(curve, targets, largest=family.largest)
+        levels = greatest_levels(curve.raised, targets, largest=family.largest)
         return levels, f"bisection of a {'curve' if curve.exact else 'bound'}", None
     # The bound by total variation never allows more: the search starts where it ends.
-    starts = greatest_levels(bound, targets, largest=family.largest)
+    starts = greatest_levels(bound.raised, targets, largest=family.largest)
     starts = np.where(starts >= LEAST_LEVEL, starts, 1.0)
     memory: dict[float, float] = {}
 
@@ -597,7 +603,9 @@ def _search(
             levels, left = _together(curve, targets, starts, largest=family.largest)
         for k in np.flatnonzero(left).tolist():
             goal, start = float(targets[k]), float(starts[k])
-            levels[k] = _bisected(risk, goal, largest=family.largest, start=start)
+            levels[k] = greatest_level(
+                risk, goal, least=LEAST_LEVEL, largest=family.largest, start=start
+            )
         return levels, "bisection of the exact engine", None
     found = [_scanned(risk, t, last=largest) for t in targets.tolist()]
     return np.array(found), "scan of the exact engine", None
@@ -620,55 +628,9 @@ def _together(
     ends = grid[place[inner] - 1], grid[place[inner]]
     levels = np.zeros(targets.shape)
     levels[inner] = false_position(
-        curve, targets[inner], ends, near=2.0 * _NEAR, width=_CLOSE
+        curve.raised, targets[inner], ends, near=2.0 * NEAR, width=CLOSE
     )
     return levels, ~inner
-
-
-def _bisected(
-    risk: Callable[[float], float], target: float, *, largest: float, start: float = 1.0
-) -> float:
-    """Return a level at which the risk is within the target, close to the largest."""
-    low, high = 0.0, min(start, largest)
-    while (found := risk(high)) <= target:
-        if (low := high) >= largest:
-            return low
-        reach = target / found if found > 0 else np.inf
-        high = min(largest, high * min(max(1.25 * reach, 1.25), 16.0))
-    while low == 0.0:
-        if risk(middle := high / 2.0) <= target:
-            low = middle
-        elif (high := middle) < LEAST_LEVEL:
-            return 0.0
-    return _narrowed(risk, target, low, high)
-
-
-def _narrowed(
-    risk: Callable[[float], float], target: float, low: float, high: float
-) -> float:
-    """Raise `low`, which fits, towards `high`, which does not, by Brent's method.
-
-    In logarithms, ending as soon as the risk is a little below the target; the greatest
-    level that was seen to fit is returned.
-    """
-    from scipy.optimize import brentq
-
-    best = low
-
-    def miss(place: float) -> float:
-        nonlocal best
-        level = high if place == 1.0 else low * (high / low) ** place
-        found = _excess(risk(level), target)
-        if found <= 0.0:
-            best = max(best, level)
-        return 0.0 if -2.0 * _NEAR <= found <= 0.0 else found + _NEAR
-
-    brentq(miss, 0.0, 1.0, xtol=_CLOSE)
-    return best
-
-
-def _excess(risk: float, target: float) -> float:
-    return math.log(max(risk / target, 1e-300))
 
 
 def _scanned(risk: Callable[[float], float], target: float, *, last: bool) -> float:
@@ -680,11 +642,13 @@ def _scanned(risk: Callable[[float], float], target: float, *, last: bool) -> fl
     if stop == 0 or not fits[stop - 1]:
         # Nothing on the grid fits, or its first level does not: look below it only.
         first = float(_GRID[0])
-        return _bisected(risk, target, largest=first, start=first)
+        return greatest_level(
+            risk, target, least=LEAST_LEVEL, largest=first, start=first
+        )
     low = float(_GRID[stop - 1])
     if stop == len(_GRID):
         return low
-    return _narrowed(risk, target, low, float(_GRID[stop]))
+    return raise_level(risk, target, low, float(_GRID[stop]))
 
 
 def _settled(
@@ -737,74 +701,3 @@ def _never(target: float, limit: float, threat: Threat, family: Family) -> str:
         f"the target never binds, as {family.called} has at most {limit:.6g} under "
         f"this threat, whatever {family.parameter} is"
     )
-
-
-# The inverse of a growing curve for many targets at a time.
-
-# Targets from which a shared table pays, its size and first level; false position.
-_TABLE_FROM, _TABLE_SIZE, _TABLE_FIRST, _TRIES, _BELOW = 32, 256, 1e-9, 80, 1e-12
-
-
-def greatest_levels(
-    curve: Curve, targets: Floats, *, largest: float = LARGEST_LEVEL
-) -> Floats:
-    """Return the greatest level at which a growing curve stays within each target.
-
-    Few targets are bisected over the floats, 62 evaluations each. Many share a table of
-    the curve, and from its brackets go on by false position; they end within a relative
-    1e-11 below the target. A level of 0 says that no positive float fits.
-    """
-    low, high = np.zeros(targets.shape), np.full(targets.shape, nudge_up(largest))
-    if len(targets) >= _TABLE_FROM:
-        grid = np.geomspace(_TABLE_FIRST, largest, _TABLE_SIZE)
-        place = np.searchsorted(curve.raised(grid), targets, side="right")
-        inner = (place > 0) & (place < _TABLE_SIZE)
-        low[inner], high[inner] = grid[place[inner] - 1], grid[place[inner]]
-        ends = (low[inner], high[inner])
-        low[inner] = false_position(curve, targets[inner], ends)
-        high[inner] = np.nextafter(low[inner], np.inf)
-    first, last = low.view(np.int64), high.view(np.int64)
-    while (open_ := last - first > 1).any():
-        middle = first[open_] + (last[open_] - first[open_]) // 2
-        fits = curve.raised(middle.view(np.float64)) <= targets[open_]
-        first[open_] = np.where(fits, middle, first[open_])
-        last[open_] = np.where(fits, last[open_], middle)
-    return low
-
-
-def false_position(
-    curve: Curve,
-    targets: Floats,
-    ends: tuple[Floats, Floats],
-    *,
-    near: float = _BELOW,
-    width: float = 1e-15,
-) -> Floats:
-    """Raise the low ends to the targets within brackets, on logarithmic scales.
-
-    By the Illinois rule, all brackets at a time, until the risk is within a share
-    `near` below its target or the bracket within a share `width`.
-    """
-    (low, high), goal = ends, np.log(targets)
-    below, above = (np.log(curve.raised(x)) - goal for x in (low, high))
-    low, high, side = np.log(low), np.log(high), np.zeros(low.shape)
-    for _ in range(_TRIES):
-        todo = np.flatnonzero((below < -near) & (high - low > width))
-        if not todo.size:
-            break
-        a, b, f, g = low[todo], high[todo], below[todo], above[todo]
-        middle = np.where(g > f, (f * b - g * a) / np.where(g > f, f - g, 1.0), a)
-        outside = ~((middle > a) & (middle < b))
-        middle = np.where(outside, (a + b) / 2.0, middle)
-        level = np.exp(middle)
-        value = np.log(curve.raised(level)) - goal[todo]
-        fits = value <= 0.0
-        # An end that stays twice counts half, so that it moves next time.
-        above[todo] = np.where(fits & (side[todo] > 0), g / 2.0, g)
-        below[todo] = np.where(~fits & (side[todo] < 0), f / 2.0, f)
-        low[todo] = np.where(fits, middle, a)
-        below[todo] = np.where(fits, value, below[todo])
-        high[todo] = np.where(fits, b, middle)
-        above[todo] = np.where(fits, above[todo], value)
-        side[todo] = np.where(fits, 1.0, -1.0)
-    return np.asarray(np.exp(low) * (1.0 - 4e-16))

@@ -13,10 +13,9 @@ import pytest
 
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
+from undertow.numeric.search import greatest_level, raise_level
 from undertow.risk.calibration import (
     RiskCalibration,
-    _bisected,
-    _narrowed,
     _scanned,
     calibrate,
     compare,
@@ -312,15 +311,15 @@ def test_the_engine_is_asked_a_dozen_times():
         calls.append(level)
         return 0.9 * -math.expm1(-level / 3.0)
 
-    level = _bisected(risk, 0.2, largest=1e4, start=0.05)
+    level = greatest_level(risk, 0.2, least=1e-9, largest=1e4, start=0.05)
     assert len(calls) <= 16
     assert 0.2 * (1 - 1.1e-10) <= 0.9 * -math.expm1(-level / 3.0) <= 0.2
 
     def jump(level):
         return 0.1 if level < 2.0 else 0.6
 
-    assert _narrowed(jump, 0.2, 1.0, 3.0) == pytest.approx(2.0, rel=1e-11)
-    assert _bisected(lambda level: 0.0, 0.2, largest=50.0) == 50.0
+    assert raise_level(jump, 0.2, 1.0, 3.0) == pytest.approx(2.0, rel=1e-11)
+    assert greatest_level(lambda level: 0.0, 0.2, least=1e-9, largest=50.0) == 50.0
 
 
 # --- words and digits --------------------------------------------------------

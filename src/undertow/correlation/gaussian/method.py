@@ -29,7 +29,8 @@ from undertow.correlation.query import LinearQuery, LipschitzQuery, Query
 from undertow.correlation.result import Leakage, adversary_witness
 from undertow.errors import NotApplicable
 from undertow.numeric.exact import exact, round_down, round_up, round_up_decimal
-from undertow.numeric.rounding import greatest_float, inflate, nudge_down
+from undertow.numeric.rounding import inflate, nudge_down
+from undertow.numeric.search import greatest_float
 
 # Larger blocks are searched only when the method is asked for by name.
 _CHEAP_BLOCK = 17

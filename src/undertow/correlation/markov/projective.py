@@ -33,7 +33,8 @@ from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.exact import round_up
-from undertow.numeric.rounding import greatest_float, inflate, nudge_up
+from undertow.numeric.rounding import inflate, nudge_up
+from undertow.numeric.search import greatest_float
 
 MARGIN = 1e-12
 """Relative margin by which closed forms are raised; it covers their rounding.

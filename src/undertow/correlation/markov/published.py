@@ -24,7 +24,8 @@ from undertow.correlation.query import Query
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget, NotApplicable
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import greatest_float, nudge_up
+from undertow.numeric.rounding import nudge_up
+from undertow.numeric.search import greatest_float
 
 _GAMMA = "Theorem 6.20 (Markov bound)"
 

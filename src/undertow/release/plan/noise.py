@@ -26,7 +26,8 @@ from undertow.mechanisms import (
     SecureSource,
 )
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import greatest_int, inflate, log_down
+from undertow.numeric.rounding import inflate, log_down
+from undertow.numeric.search import greatest_int
 from undertow.privacy.loss import ZCDP, Loss, Pure
 from undertow.spaces.base import Metric
 

@@ -19,7 +19,8 @@ from scipy.special import ndtri
 from undertow._validate import check_count, check_probability
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.numeric.array import Floats, read_floats
-from undertow.numeric.rounding import greatest_float, inflate
+from undertow.numeric.rounding import inflate
+from undertow.numeric.search import bisect, golden_section, greatest_float
 from undertow.privacy import (
     Approx,
     ApproxTradeOff,
@@ -178,7 +179,6 @@ def calibrated_epsilon(
 # whatever slope is chosen, so that a search which stops early costs sharpness, never
 # safety, and no difference of nearly equal numbers is formed.
 
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _STEPS = 90
 
 
@@ -226,22 +226,8 @@ def capacity(f: TradeOff, size: int) -> float:
 
 def least_along(value: Callable[[float], float], *, reach: float) -> float:
     """Return the least value seen by a golden-section search on ``[0, reach]``."""
-    low, high = 0.0, reach
-    best = min(value(low), value(high))
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    at_left, at_right = value(left), value(right)
-    for _ in range(_STEPS):
-        best = min(best, at_left, at_right)
-        # Ties go left: the far end may be flat where everything is disclosed.
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = value(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = value(right)
-    return min(best, at_left, at_right)
+    inner = golden_section(value, 0.0, reach, rounds=_STEPS)
+    return min(value(0.0), value(reach), inner.least)
 
 
 def _least(
@@ -362,8 +348,4 @@ def points_below(alphas: Floats, betas: Floats) -> tuple[Floats, Floats]:
 def reach_of(delta: Callable[[float], float]) -> float:
     """Return an epsilon past which delta falls by less than the tail mass."""
     floor = delta(LARGEST) + _TAIL
-    low, high = 0.0, LARGEST
-    for _ in range(24):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if delta(middle) <= floor else (middle, high)
-    return high
+    return bisect(lambda e: delta(e) <= floor, inside=LARGEST, outside=0.0, rounds=24)

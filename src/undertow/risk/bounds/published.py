@@ -36,6 +36,7 @@ from undertow._validate import (
 )
 from undertow.errors import AssumptionError
 from undertow.numeric.rounding import expm1_up, inflate, nudge_down, nudge_up
+from undertow.numeric.search import bisect
 from undertow.privacy import ApproxTradeOff, Bound, Loss, TradeOff, to_plain
 from undertow.privacy.variation import loss_tradeoff, total_variation
 from undertow.risk.bounds._parts import (
@@ -554,15 +555,15 @@ def pair_knapsack(prior: PriorLike, *, capacity: float, total: float) -> float:
     # Sums of the largest entries, which lose no digits.
     sums = np.append(np.cumsum(pi[::-1])[::-1], 0.0)
     low, high = 0.0, float(pi[-1]) * float(pi[-1])
-    best = min(_dual(pi, sums, low, A, room), _dual(pi, sums, high, A, room))
-    for _ in range(_STEPS):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        best = min(best, _dual(pi, sums, middle, A, room))
-        count, _ = _above(pi, sums, middle)
-        low, high = (middle, high) if A * count > room else (low, middle)
-    return inflate(best, MARGIN)
+    duals = [_dual(pi, sums, price, A, room) for price in (low, high)]
+
+    def falls(price: float) -> bool:
+        duals.append(_dual(pi, sums, price, A, room))
+        count, _ = _above(pi, sums, price)
+        return A * count > room
+
+    bisect(falls, inside=low, outside=high, rounds=_STEPS)
+    return inflate(min(duals), MARGIN)
 
 
 def _dual(

@@ -37,7 +37,8 @@ from undertow._validate import (
 )
 from undertow.errors import SearchError
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate, least_float, nudge_down, nudge_up
+from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.search import bisect_each, least_float
 from undertow.privacy import (
     Alternative,
     Bound,
@@ -431,12 +432,12 @@ class SubsampledTradeOff(TradeOff):
 
     def _backward(self, level: Floats) -> Floats:
         # The greatest type I error of the other order whose type II is at least this.
-        low, high = np.zeros_like(level), np.ones_like(level)
-        for _ in range(80):
-            middle = (low + high) / 2.0
-            above = self._forward(middle) >= level
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.asarray(low, dtype=np.float64)
+        return bisect_each(
+            lambda alpha: self._forward(alpha) >= level,
+            inside=np.zeros_like(level),
+            outside=np.ones_like(level),
+            rounds=80,
+        )
 
     def delta(self, epsilon: float) -> float:
         """Return delta at `epsilon`, rounded up, in closed form."""

@@ -40,13 +40,8 @@ from undertow._validate import (
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.numeric.array import complements, read_floats
 from undertow.numeric.array import disagreement as spread_of
-from undertow.numeric.rounding import (
-    expm1_up,
-    greatest_float,
-    inflate,
-    log_down,
-    nudge_down,
-)
+from undertow.numeric.rounding import expm1_up, inflate, log_down, nudge_down
+from undertow.numeric.search import greatest_float
 from undertow.privacy import (
     GDP,
     ZCDP,
