@@ -13,6 +13,11 @@ from hypothesis import strategies as st
 
 from undertow.errors import SearchError
 from undertow.numeric.rounding import (
+    CLOSED_FORM,
+    DOZENS,
+    HANDFUL,
+    LIBM_ULPS,
+    UNIT,
     exp_up,
     expm1_down,
     expm1_up,
@@ -190,3 +195,12 @@ def test_a_curve_with_a_jump_is_raised_to_the_jump_and_not_past_it():
         return 0.1 if x < 2.0 else 0.6
 
     assert 2.0 * (1 - 1e-11) <= raise_level(jump, 0.2, 1.0, 3.0) < 2.0
+
+
+def test_each_margin_covers_the_operations_it_is_named_for():
+    function = LIBM_ULPS * 2 * UNIT  # a unit in the last place is at most two UNIT
+    assert HANDFUL >= 3 * function + 8 * UNIT
+    assert DOZENS >= 32 * function + 200 * UNIT
+    assert CLOSED_FORM >= 1e-14 + 2 * 4000 * UNIT
+    # Relative errors multiply: what is left of their squares fits as well.
+    assert Fraction(1 + DOZENS) > Fraction(1 + UNIT) ** 511

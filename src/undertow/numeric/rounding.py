@@ -16,6 +16,25 @@ Exact = int | Fraction | float
 LIBM_ULPS = 4
 """Units in the last place by which a directed elementary function is moved."""
 
+# Shares by which a value is raised, or lowered, to cover its own rounding. They hold
+# where nothing cancels: sums of terms of one sign, products, quotients, and functions
+# that do not magnify the relative error of their argument. Then relative errors add.
+
+UNIT = 2.0**-53
+"""Largest relative error of one rounded operation: half a unit in the last place."""
+
+HANDFUL = 32 * UNIT
+"""Covers a handful of operations: three elementary functions that err by `LIBM_ULPS`
+units in the last place, of at most two `UNIT` each, and eight rounded operations."""
+
+DOZENS = 512 * UNIT
+"""Covers a few dozen operations, as many as 32 elementary functions among them."""
+
+CLOSED_FORM = 1e-12
+"""Covers a closed form with special functions, which err by less than 1e-14, or with a
+sum of up to 4000 positive terms that are good to a `UNIT` each. As an absolute margin
+it covers the same for values of at most 1, such as differences of probabilities."""
+
 
 def nudge_up(value: float, ulps: int = 1) -> float:
     """Return the float `ulps` steps above `value`.

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import UNIT, inflate
 from undertow.numeric.search import bisect
 
 # Mass that thinning and tangents may push to an infinite loss.
@@ -30,10 +30,9 @@ _TAIL = 1e-15
 _SAME_LOSS = 1e-12
 # Raises delta before tangents are drawn, far above the rounding errors of the drawing.
 _CURVE_MARGIN = 2.0**-40
-_UNIT = 2.0**-53
 # Relative error of a handful of rounded operations; of a loss, to its logarithms.
-ROUNDING = 16 * _UNIT
-_LOG_ERROR = 4 * _UNIT
+ROUNDING = 16 * UNIT
+_LOG_ERROR = 4 * UNIT
 _LARGEST_LOSS = 700.0
 _TINY = 1e-290
 
@@ -94,7 +93,7 @@ def atoms_of(p: Floats, q: Floats, *, error: float = 0.0) -> Atoms:
 
 def _joining_error(place: NDArray[np.intp]) -> float:
     """Bound the relative error of adding positive masses up at their places."""
-    return _UNIT * int(np.bincount(place).max(initial=1))
+    return UNIT * int(np.bincount(place).max(initial=1))
 
 
 def binomial_atoms(n: int, *, epsilon: float, lost: float) -> Atoms:

@@ -46,7 +46,7 @@ from scipy.special import erfcx
 from undertow.errors import SearchError
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
-from undertow.numeric.rounding import nudge_up
+from undertow.numeric.rounding import HANDFUL, UNIT, nudge_up
 from undertow.numeric.search import bisect, golden_section
 
 IntArray = NDArray[np.int64]
@@ -236,7 +236,7 @@ def _merged_infinity(masses: Sequence[tuple[Fraction, int]]) -> Fraction:
     if not masses or (len(masses) == 1 and masses[0][1] == 1):
         return masses[0][0] if masses else Fraction(0)
     logs = math.fsum(n * math.log1p(-round_up(mass)) for mass, n in masses)
-    return min(Fraction(1), Fraction(-math.expm1(logs) * (1 + 2.0**-48)))
+    return min(Fraction(1), Fraction(-math.expm1(logs) * (1 + HANDFUL)))
 
 
 def _merged_mu(parts: Sequence[tuple[Part, int]]) -> float:
@@ -247,7 +247,7 @@ def _merged_mu(parts: Sequence[tuple[Part, int]]) -> float:
     # In units of the largest, so that no square that matters underflows. Four
     # roundings a term, halved by the root, and three more: below 6 units.
     root = math.sqrt(math.fsum(n * (mu / unit) ** 2 for mu, n in gaussian))
-    return nudge_up(unit * root * (1 + 8 * 2.0**-53))
+    return nudge_up(unit * root * (1 + 8 * UNIT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +497,6 @@ def _short(step: float, reach: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, bits)), exponent - bits)
 
 
-_UNIT = 2.0**-53
 _BLOCK = 1 << 18
 
 
@@ -577,7 +576,7 @@ class _Tally:
 
 def _exponential(*terms: float) -> float:
     """Return an upper bound of the exponential of a sum, at most 1."""
-    rounding = 16 * _UNIT * math.fsum(map(abs, terms))
+    rounding = 16 * UNIT * math.fsum(map(abs, terms))
     return math.exp(min(math.fsum(terms) + rounding, 0.0))
 
 
@@ -587,7 +586,7 @@ def _transform_error(size: int) -> float:
     Each output is a sum over the inputs along at most :math:`\log_2 N` radix-2 passes,
     and a pass costs one twiddle, one complex product and one sum, below :math:`5u`.
     """
-    return 8 * _UNIT * math.log2(size)
+    return 8 * UNIT * math.log2(size)
 
 
 def _tilt(rows: Rows, step: float, tilt: float) -> tuple[Floats, Floats, Floats]:
@@ -599,7 +598,7 @@ def _tilt(rows: Rows, step: float, tilt: float) -> tuple[Floats, Floats, Floats]
     sums = np.add.reduceat(terms, rows.starts)
     reach = np.maximum.reduceat(np.abs(rows.nodes), rows.starts) * step
     # Masses are exponentials of losses, tilted ones of losses times the tilt.
-    errors = _UNIT * (32 + 8 * reach * (1 + abs(tilt)))
+    errors = UNIT * (32 + 8 * reach * (1 + abs(tilt)))
     return terms / np.repeat(sums, lengths), shift + np.log(sums), errors
 
 
@@ -615,7 +614,7 @@ def _multiply(
 
     stops = np.append(rows.starts[1:], rows.nodes.size)
     height = max(1, _BLOCK // size)
-    once = _transform_error(size) + 4 * _UNIT
+    once = _transform_error(size) + 4 * UNIT
     error = 0.0
     for first in range(0, rows.starts.size, height):
         last = min(first + height, rows.starts.size)
@@ -694,10 +693,10 @@ class TiltedLaw:
         size = abs(self.log_mass) + gauss + self.tilt * epsilon + self.losses.size
         # 1000 covers the exponents of the payoffs that do not underflow, and
         # _UNDERFLOW those that do.
-        slack = self.slack + 16 * _UNIT * (1000 + size)
+        slack = self.slack + 16 * UNIT * (1000 + size)
         logarithm = math.log(inside + _UNDERFLOW) + self.log_mass + gauss
         finite = math.exp(min(logarithm - self.tilt * epsilon + slack, 0.0))
-        total = (finite + self.above + self.infinity) * (1 + 8 * _UNIT)
+        total = (finite + self.above + self.infinity) * (1 + 8 * UNIT)
         return min(1.0, max(total, sys.float_info.min))
 
 
@@ -714,7 +713,7 @@ def smallest_epsilon(
         found = law.delta(epsilon)
         distance = math.log(found) - math.log(delta)
         # Logarithms of neighbouring floats may coincide; the sign must not.
-        return min(distance, 0.0) if found <= delta else max(distance, _UNIT)
+        return min(distance, 0.0) if found <= delta else max(distance, UNIT)
 
     if excess(0.0) <= 0:
         return 0.0
@@ -790,12 +789,12 @@ def _payoff(gap: Floats, mu: float, tilt: float) -> Floats:
     capped = np.minimum(a, 7.0)  # beyond, delta exceeds 1 - 1e-11 and 1 is used
     first = erfcx(capped / -math.sqrt(2))
     second = erfcx((mu - capped) / math.sqrt(2))
-    gauss = (first - second + 256 * _UNIT * (first + second)) / 2
+    gauss = (first - second + 256 * UNIT * (first + second)) / 2
     gauss = np.where(a > 7.0, 1.0, gauss)
     inner = np.where(a > 7.0, 0.0, a * a / 2)
     # The tail loses digits to its square; what is lost without a tail does not.
-    plain = 8 * _UNIT * (np.abs(exponent) + size)
-    square = 8 * _UNIT * (mu / 2 + size / mu) ** 2
+    plain = 8 * UNIT * (np.abs(exponent) + size)
+    square = 8 * UNIT * (mu / 2 + size / mu) ** 2
     value = gauss * np.exp(exponent + below - inner) * (1 + plain + square)
     # Above zero the second term vanishes, and its factor may pass the floats.
     rest = np.exp(np.where(gap < 0, exponent, 0.0)) * np.expm1(below)

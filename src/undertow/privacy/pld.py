@@ -27,7 +27,7 @@ from undertow._validate import check_count
 from undertow.errors import AssumptionError, MismatchError, SearchError
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import Exact, Number, exact, format_up, round_down, round_up
-from undertow.numeric.rounding import keep_exact, log_down
+from undertow.numeric.rounding import UNIT, keep_exact, log_down
 from undertow.privacy._pld_fourier import (
     AtomicPart,
     Atoms,
@@ -397,7 +397,6 @@ def _beyond_floats(delta: Fraction, most: float) -> float:
 
 # Discrete pairs of laws as the atoms of a privacy-loss distribution.
 
-_UNIT = 2.0**-53
 # Beyond this the cumulants of a loss would leave the range of floats.
 _LARGEST_PARAMETER = 1e100
 
@@ -435,7 +434,7 @@ def discrete_laplace_part(epsilon: Fraction, shift: int) -> AtomicPart:
     masses = np.exp(-rate * x) / (1 + math.exp(-rate))
     masses[1:-1] *= -math.expm1(-rate)
     losses = top * (1 - 2 * x / shift)
-    losses[1:-1] += 8 * _UNIT * top  # the two ends are exact
+    losses[1:-1] += 8 * UNIT * top  # the two ends are exact
     atoms = Atoms(losses, masses, Fraction(0), epsilon)
     key = ("discrete laplace", epsilon, shift)
     return AtomicPart(key, atoms, atoms, symmetric=True)
@@ -496,7 +495,7 @@ def _ratio_atoms(P: Floats, Q: Floats, infinity: Fraction) -> Atoms:
     both = (P > 0) & (Q > 0)
     log_p, log_q = np.log(P[both]), np.log(Q[both])
     # Rounded up by more than the logarithms can err.
-    losses = log_p - log_q + 8 * _UNIT * (1 + np.abs(log_p) + np.abs(log_q))
+    losses = log_p - log_q + 8 * UNIT * (1 + np.abs(log_p) + np.abs(log_q))
     losses[P[both] == Q[both]] = 0.0
     largest = Fraction(float(losses.max())) if losses.size else Fraction(0)
     return Atoms(losses, P[both], infinity, largest)

@@ -28,7 +28,7 @@ from scipy.special import ndtr, ndtri
 
 from undertow._validate import check_count, check_non_negative, check_probability
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import HANDFUL, inflate, nudge_down, nudge_up
 from undertow.privacy._finite_pair import (
     Atoms,
     atoms_of,
@@ -274,10 +274,6 @@ def _no_distinction() -> PiecewiseLinearTradeOff:
     return PiecewiseLinearTradeOff([0.0, 1.0], [1.0, 0.0])
 
 
-# Raises values computed with a handful of rounded operations.
-_MARGIN = 2.0**-48
-
-
 class _SymmetricTradeOff(TradeOff):
     """A trade-off function that is its own inverse, named by its parameters."""
 
@@ -355,7 +351,7 @@ class ApproxTradeOff(_SymmetricTradeOff):
             return self._delta
         # delta + (1 - delta)(e^a - e^b)/(1 + e^a), divided through by e^a.
         share = -math.expm1(epsilon - self._epsilon) / (1.0 + math.exp(-self._epsilon))
-        excess = inflate((1.0 - self._delta) * share, _MARGIN)
+        excess = inflate((1.0 - self._delta) * share, HANDFUL)
         return min(1.0, nudge_up(self._delta + excess))
 
     def piecewise(self, *, knots: int = DEFAULT_KNOTS) -> PiecewiseLinearTradeOff:
@@ -376,7 +372,7 @@ class ApproxTradeOff(_SymmetricTradeOff):
             return PureTradeOff(0.0)
         if n == 1 or self._epsilon == math.inf or self._delta == 1:
             return self
-        lost = inflate(-math.expm1(n * math.log1p(-self._delta)), _MARGIN)
+        lost = inflate(-math.expm1(n * math.log1p(-self._delta)), HANDFUL)
         if self._epsilon == 0:
             return ApproxTradeOff(0.0, min(1.0, lost))
         atoms = binomial_atoms(n, epsilon=self._epsilon, lost=lost)
@@ -508,7 +504,7 @@ class LaplaceTradeOff(_SymmetricTradeOff):
             return 1.0
         if epsilon >= self._mu:
             return 0.0
-        return min(1.0, inflate(-math.expm1((epsilon - self._mu) / 2.0), _MARGIN))
+        return min(1.0, inflate(-math.expm1((epsilon - self._mu) / 2.0), HANDFUL))
 
     def group(self, n: int, *, knots: int = DEFAULT_KNOTS) -> TradeOff:
         """Return the function of `n` times mu."""

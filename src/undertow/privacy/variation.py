@@ -16,7 +16,7 @@ from scipy.special import erf
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import AssumptionError
 from undertow.numeric.exact import ext_scale, round_up
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import HANDFUL, inflate
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.privacy.tradeoff import (
     ApproxTradeOff,
@@ -25,8 +25,6 @@ from undertow.privacy.tradeoff import (
     TradeOff,
 )
 
-# Raises values computed with a handful of rounded operations.
-_MARGIN = 2.0**-48
 # Absolute error of 1 - f(alpha), which does not shrink with alpha: the quantile of a
 # Gaussian function errs by a few units of 38, others by less.
 _LEVEL_ROUNDING = 2.0**-45
@@ -96,14 +94,14 @@ def total_variation(loss: Loss) -> float:
     if isinstance(loss, GDP):
         if loss.mu == math.inf:
             return 1.0
-        return min(1.0, inflate(float(erf(loss.mu / math.sqrt(8.0))), _MARGIN))
+        return min(1.0, inflate(float(erf(loss.mu / math.sqrt(8.0))), HANDFUL))
     return loss_tradeoff(loss).total_variation()
 
 
 def _zcdp_variation(rho: float) -> float:
     pinsker = math.sqrt(rho / 2.0)
     huber = math.sqrt(-math.expm1(-rho))
-    return min(1.0, inflate(min(pinsker, huber), _MARGIN))
+    return min(1.0, inflate(min(pinsker, huber), HANDFUL))
 
 
 def total_variation_power(
@@ -141,7 +139,7 @@ def total_variation_power(
         single = total_variation(loss)
         if single == 1 or n == 1:
             return single
-        return min(1.0, inflate(-math.expm1(n * math.log1p(-single)), _MARGIN))
+        return min(1.0, inflate(-math.expm1(n * math.log1p(-single)), HANDFUL))
     if isinstance(loss, ZCDP):
         (rho,) = loss.exact_parameters()
         return _zcdp_variation(round_up(ext_scale(rho, n)))
@@ -285,7 +283,7 @@ def reconstruction_bound(
         )
     if baseline == 0 or loss.epsilon > 700:
         return 1.0 if baseline else 0.0
-    return min(1.0, inflate(baseline * math.exp(loss.epsilon), _MARGIN))
+    return min(1.0, inflate(baseline * math.exp(loss.epsilon), HANDFUL))
 
 
 def _distribution(masses: ArrayLike, name: str) -> np.ndarray:

@@ -24,7 +24,7 @@ from scipy.special import ndtri, stdtrit
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import MismatchError, NotApplicable
 from undertow.numeric.array import Floats, Indices
-from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import CLOSED_FORM, inflate, nudge_down, nudge_up
 from undertow.results import Estimate, to_plain
 from undertow.risk.finite import ABSTAIN
 from undertow.risk.intervals import (
@@ -623,9 +623,6 @@ def grid_weights(pmf: Floats) -> Floats:
 
 # From scores to estimates: the interval that is valid for the design of the draws.
 
-# Covers the rounding of an average of values in [-1, 1].
-_MARGIN = 1e-12
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -702,7 +699,7 @@ class Measured:
         if stratified or self.interval == "hoeffding" or len(units) < 2:
             low, high, method = self._hoeffding(centre, len(units), span)
         else:
-            slack = _MARGIN
+            slack = CLOSED_FORM
             low, high = empirical_bernstein(
                 units,
                 confidence=self.confidence,
@@ -754,7 +751,9 @@ class Measured:
         self, centre: float, units: int, span: float
     ) -> tuple[float, float, str]:
         if self.plan.design == "exhaustive":
-            collision = min(1.0, inflate(float(self.weights @ self.weights), _MARGIN))
+            collision = min(
+                1.0, inflate(float(self.weights @ self.weights), CLOSED_FORM)
+            )
             width = weighted_hoeffding_halfwidth(
                 collision, self.plan.runs, confidence=self.confidence, span=span
             )
@@ -763,7 +762,7 @@ class Measured:
             width = hoeffding_halfwidth(units, confidence=self.confidence, span=span)
             method = "Hoeffding, one value per target"
         # The average is rounded by less than the margin.
-        return centre - width - _MARGIN, centre + width + _MARGIN, method
+        return centre - width - CLOSED_FORM, centre + width + CLOSED_FORM, method
 
     def _estimate(self, value: float, low: float, high: float, way: str) -> Estimate:
         return Estimate(value, low, high, self.confidence, self.plan.total, method=way)

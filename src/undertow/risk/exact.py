@@ -30,7 +30,7 @@ from undertow._validate import check_count, check_non_negative, check_probabilit
 from undertow.errors import AssumptionError, NotApplicable
 from undertow.mechanisms.local.base import LocalProtocol
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import CLOSED_FORM, inflate
 from undertow.results import _Shown
 from undertow.risk.channel import Channel, as_channel
 from undertow.risk.finite import Risk, finite_advantage, finite_success_rate
@@ -164,9 +164,6 @@ def success_rate(source: Any, threat: Threat) -> Risk:
 # public knowledge as leakage. It is defined without auxiliary knowledge, and the bounds
 # on it fail with any.
 
-# Covers the rounding of the two baselines.
-_MARGIN = 1e-12
-
 
 def require_no_knowledge(threat: Threat, statement: str) -> None:
     """Refuse a threat with auxiliary knowledge, for statements that fail with any.
@@ -286,8 +283,11 @@ def advantage_range(success: float, threat: Threat) -> tuple[float, float]:
     """
     rate = check_probability(success, "success")
     require_no_knowledge(threat, "the range of the advantage")
-    low, high = rate - threat.best_guess - _MARGIN, rate - threat.worst_guess + _MARGIN
-    return max(low, -threat.ceiling), min(high, threat.ceiling)
+    low, high = rate - threat.best_guess, rate - threat.worst_guess
+    return (
+        max(low - CLOSED_FORM, -threat.ceiling),
+        min(high + CLOSED_FORM, threat.ceiling),
+    )
 
 
 # The worst prior that a search finds, next to caps that hold for every prior.
@@ -297,7 +297,6 @@ def advantage_range(success: float, threat: Threat) -> tuple[float, float]:
 # in general not concave in the prior, so no search certifies the worst case.
 
 
-_INFLATION = 1e-12
 # Cells of a table of outputs in line for the search, and bins of a real output.
 _CELLS, _BINS = 4_000_000, 600
 _PAIRS, _SCATTERED, _ROUNDS = 6, 4, 400
@@ -591,7 +590,7 @@ def _caps(
     }
     if level == math.inf:
         del caps["prior-free cap tanh(epsilon/4)"]
-    return {name: inflate(value, _INFLATION) for name, value in caps.items()}
+    return {name: inflate(value, CLOSED_FORM) for name, value in caps.items()}
 
 
 def _level(table: Floats) -> float:

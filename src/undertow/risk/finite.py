@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_index
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.numeric.array import Floats
+from undertow.numeric.rounding import UNIT
 from undertow.results import Bound, Witness
 from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.success import HitSets
@@ -33,7 +34,6 @@ WORK_LIMIT = 4 * 10**12
 
 # Entries of the arrays held at a time.
 _HELD = 1 << 22
-_UNIT = 2.0**-53
 _UNCHECKED = ("the target is independent of the other records", "the prior is public")
 
 
@@ -186,7 +186,7 @@ class _Plan:
             told += float((seen[_telling(block, pmf)] if centred else seen).sum())
             mass += block.sum(axis=1)
             parts += self._best(weights, centred=centred).tolist()
-        rounding = (8 * size + 64) * _UNIT * min(1.0, told)
+        rounding = (8 * size + 64) * UNIT * min(1.0, told)
         short = (
             float(np.abs(mass - 1.0).max()) if isinstance(channel, ChannelStream) else 0
         )

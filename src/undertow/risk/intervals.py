@@ -22,14 +22,12 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import NotApplicable
-from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import CLOSED_FORM, inflate, nudge_down, nudge_up
 
 Side = Literal["two", "lower", "upper"]
 """Which limits share the error probability: both, or one of them."""
 
 _SIDES = ("two", "lower", "upper")
-# Covers the rounding of the elementary formulas.
-_MARGIN = 1e-12
 # Largest tail for which unequal trials are no more spread than equal ones.
 _TAIL = 0.25
 # More trials than this lose the digits of the limits.
@@ -174,7 +172,7 @@ def hoeffding_trials(
     width, tail = check_positive(halfwidth, "halfwidth"), _tail(confidence, side)
     ratio = check_positive(span, "span") / width
     # The half-width is rounded up, which the square of it must make up for.
-    needed = inflate(-math.log(tail) * ratio * ratio / 2, 4 * _MARGIN)
+    needed = inflate(-math.log(tail) * ratio * ratio / 2, 4 * CLOSED_FORM)
     if needed > _MOST:
         raise ValueError(
             f"halfwidth must need at most {_MOST:.0e} trials, got {needed:.1e}."
@@ -293,7 +291,7 @@ def empirical_bernstein(
     )
     width = _up(math.sqrt(2 * spread * logs / n) + 7 * span * logs / (3 * (n - 1)))
     # The mean itself is rounded by less than the margin times the largest value.
-    slack = width + _MARGIN * max(abs(least), abs(most))
+    slack = width + CLOSED_FORM * max(abs(least), abs(most))
     low = least if side == "upper" else max(least, nudge_down(mean - slack))
     high = most if side == "lower" else min(most, nudge_up(mean + slack))
     return low, high
@@ -304,12 +302,12 @@ def _lower_limit(successes: int, trials: int, tail: float, equal: bool) -> float
     if successes == 0:
         return 0.0
     if successes == 1 and not equal:
-        return nudge_down(tail / trials * (1.0 - _MARGIN))
-    first, second, margin = successes, trials - successes + 1, _MARGIN
+        return nudge_down(tail / trials * (1.0 - CLOSED_FORM))
+    first, second, margin = successes, trials - successes + 1, CLOSED_FORM
     start = float(betaincinv(first, second, tail))
     # The inverse is only approximate; step down until the law itself confirms it.
     low = start * (1.0 - margin)
-    while float(betainc(first, second, low)) > tail * (1.0 - _MARGIN):
+    while float(betainc(first, second, low)) > tail * (1.0 - CLOSED_FORM):
         margin *= 2.0
         low = max(0.0, start * (1.0 - margin))
     return low
@@ -322,4 +320,4 @@ def _tail(confidence: float, side: str) -> float:
 
 
 def _up(value: float) -> float:
-    return inflate(value, _MARGIN)
+    return inflate(value, CLOSED_FORM)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice, check_non_negative, check_probability
 from undertow.errors import MismatchError, ModelError
 from undertow.numeric.array import disagreement, read_floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import HANDFUL, inflate
 from undertow.results import Estimate
 from undertow.risk.bounds.baselines import ADJACENCIES, Adjacency
 from undertow.risk.success import Success
@@ -443,8 +443,6 @@ def _everything(support: Sequence[Any]) -> Sequence[Hashable]:
     return range(len(support))
 
 
-# Covers the rounding of each term and of the law itself.
-_MARGIN = 2.0**-48
 _STEPS = 2.0**52
 _PRIORS = (
     "; write Prior(records, probabilities), or use undertow.risk.continuous_advantage "
@@ -617,7 +615,7 @@ class Threat:
     def ceiling(self) -> float:
         r"""The largest advantage there is, :math:`1 - \kappa_\pi`, rounded up."""
         # Not one minus the collision, which cancels for a prior near a point mass.
-        return min(1.0, inflate(disagreement(self.prior.pmf), _MARGIN))
+        return min(1.0, inflate(disagreement(self.prior.pmf), HANDFUL))
 
     @property
     def best_guess(self) -> float:

@@ -24,7 +24,7 @@ from undertow._validate import check_count
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array, Matrix
-from undertow.numeric.rounding import nudge_up
+from undertow.numeric.rounding import UNIT, nudge_up
 
 Vector = NDArray[np.float64]
 
@@ -400,7 +400,6 @@ def _batch(schur: Array, count: int) -> tuple[NDArray[np.int64], Array]:
 NEAR_SINGULAR = 1e-12
 """Conditional variance, as a share of the variance, below which a search is refused."""
 
-_UNIT = 2.0**-53
 # Twice the first-order constant: it also pays for the terms of second order.
 _SAFETY = 4.0
 
@@ -536,7 +535,7 @@ def inversion_error(spectrum: Spectrum) -> float:
     """
     size = spectrum.size
     condition = math.inf if spectrum.low <= 0 else spectrum.high / spectrum.low
-    return _SAFETY * size * (size + 2) * _UNIT * condition
+    return _SAFETY * size * (size + 2) * UNIT * condition
 
 
 def rounding_margin(spectrum: Spectrum, stretch: float) -> float:
@@ -558,5 +557,5 @@ def rounding_margin(spectrum: Spectrum, stretch: float) -> float:
     """
     condition = math.sqrt(spectrum.high / spectrum.low)
     size = spectrum.size
-    backward = size**2 * math.sqrt(size) * _UNIT
+    backward = size**2 * math.sqrt(size) * UNIT
     return _SAFETY * stretch * backward * (1 + condition) / spectrum.low

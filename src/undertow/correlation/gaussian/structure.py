@@ -25,9 +25,8 @@ from undertow.correlation.gaussian.shift import (
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import UNIT, inflate
 
-_UNIT = 2.0**-53
 # A margin above this says that the answer is mostly rounding: refuse instead.
 _LARGEST_DENSE_MARGIN = 1e-3
 
@@ -67,7 +66,7 @@ def dominant_factor(covariance: ArrayLike) -> ShiftFactor:
 
 
 def _dominant(ratio: float, target: int, terms: int) -> ShiftFactor:
-    margin = (terms + 2) * _UNIT
+    margin = (terms + 2) * UNIT
     value = inflate(ratio, margin) if terms > 1 else 1.0
     if value > 2:
         raise NotApplicable(
@@ -140,7 +139,7 @@ def _trusted_precision(correlation: Array, spectrum: Spectrum) -> tuple[Any, flo
     scale = np.sqrt(np.diag(inverse))
     scaled = inverse / np.outer(scale, scale)
     # The inverse is exact for a matrix within (m+2) u |L||L'| of the given one.
-    backward = (size + 2) * _UNIT * float((np.abs(root) @ np.abs(root).T).sum(1).max())
+    backward = (size + 2) * UNIT * float((np.abs(root) @ np.abs(root).T).sum(1).max())
     level = 4 * backward / spectrum.low
     trusted = csr_array(np.where(np.abs(scaled) <= level, 0.0, scaled))
     return trusted, 2 * level * float(scale.max()) ** 2
@@ -365,7 +364,7 @@ def _row_sum_error(matrix: Any, signs: Array, sums: Array) -> float:
         raise near_singular(math.inf)
     terms = int(np.diff(matrix.indptr).max()) + 2
     residual = np.abs(signs - matrix @ (signs * sums))
-    residual += terms * _UNIT * (abs(matrix) @ sums + 1)
+    residual += terms * UNIT * (abs(matrix) @ sums + 1)
     worst = float(residual.max())
     # Lambda y >= (1 - worst) 1 and a non-negative inverse: the true sums are at most
     # y / (1 - worst).
@@ -378,7 +377,7 @@ def _diagonal_error(matrix: Any, width: int, sums: Array, relative: float) -> fl
     A banded Cholesky factor is exact for a matrix within (2b+1)(b+2)u of the largest
     diagonal entry, and the least eigenvalue of an M-matrix is at least 1 / max y.
     """
-    backward = 8.0 * (2 * width + 1) * (width + 2) * _UNIT
+    backward = 8.0 * (2 * width + 1) * (width + 2) * UNIT
     return float(backward * matrix.diagonal().max() * sums.max() * (1 + relative))
 
 

@@ -33,7 +33,7 @@ from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.exact import round_up
-from undertow.numeric.rounding import inflate, nudge_up
+from undertow.numeric.rounding import UNIT, inflate, nudge_up
 from undertow.numeric.search import greatest_float
 
 MARGIN = 1e-12
@@ -546,7 +546,6 @@ def _eliminate(P: Array) -> Array:
 
 # Rows may miss one by this much; printed matrices miss it by more.
 _ROW_TOLERANCE = 1e-9
-_UNIT = 2.0**-53
 # Rows times columns of one block of row pairs: about 32 MB of floats.
 _BLOCK = 4_000_000
 
@@ -683,7 +682,7 @@ def log_diameter(
         least = most if high is None else low[start : start + block, None, :] - top
         widest = max(widest, _widest_gap(most, least, start, high is None))
     largest = float(max(np.abs(low).max(), np.abs(top).max()))
-    return nudge_up(widest + 4 * (entry_error + 2 * _UNIT * largest), 4)
+    return nudge_up(widest + 4 * (entry_error + 2 * UNIT * largest), 4)
 
 
 def read_kernels(

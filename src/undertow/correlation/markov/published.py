@@ -24,7 +24,7 @@ from undertow.correlation.query import Query
 from undertow.correlation.result import Leakage
 from undertow.errors import InfeasibleTarget, NotApplicable
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import nudge_up
+from undertow.numeric.rounding import UNIT, nudge_up
 from undertow.numeric.search import greatest_float
 
 _GAMMA = "Theorem 6.20 (Markov bound)"
@@ -261,9 +261,6 @@ def _finite_ratio(ratio: float, theorem: str) -> float:
 # left and right of the target separate, and only the two nearest steps matter.
 
 
-_UNIT = 2.0**-53
-
-
 def largest_log_ratio(chain: Any) -> float:
     r"""Return :math:`\rho^*`, the largest log ratio of two conditional laws.
 
@@ -310,7 +307,7 @@ def largest_log_ratio(chain: Any) -> float:
         for left, right, allowed in _targets(chain)
     )
     largest = float(np.abs(np.log(chain.kernels)).max())
-    error = 8 * _UNIT * (2 * chain.states + 2 * largest)
+    error = 8 * UNIT * (2 * chain.states + 2 * largest)
     return nudge_up(best + error, 4) if best > 0 else 0.0
 
 

@@ -37,14 +37,13 @@ from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import inflate, nudge_up
+from undertow.numeric.rounding import UNIT, inflate, nudge_up
 
 MOST_STEPS = 64
 """Largest number of steps k that is tried."""
 
 Diameters = dict[int, float]
 
-_UNIT = 2.0**-53
 _UNDERFLOW = 1e-290
 _LARGE = 1000.0  # diameters past this are far from useless
 # States past which a power costs more than about a second.
@@ -200,7 +199,7 @@ def product_diameter(logs: Array, k: int) -> float:
         return 0.0  # independent records
     # Each product sums s terms and passes through an exponential and a logarithm.
     terms = len(logs) + 2 * float(np.abs(reached).max())
-    return log_diameter(reached, entry_error=4 * k * terms * _UNIT)
+    return log_diameter(reached, entry_error=4 * k * terms * UNIT)
 
 
 def _log_row(row: Array, right: Array) -> Array:

@@ -24,15 +24,13 @@ from undertow.mechanisms.noise.draw import Draw
 from undertow.numeric.array import disagreement as pair_difference
 from undertow.numeric.array import read_floats
 from undertow.numeric.exact import Number, exact
-from undertow.numeric.rounding import exp_bracket, inflate
+from undertow.numeric.rounding import CLOSED_FORM, HANDFUL, UNIT, exp_bracket, inflate
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
 
 Knowledge = Literal["none", "full"]
 """What the attacker knows of the target: nothing, or the record (membership)."""
 
-# Relative margin that covers the rounding of the closed forms.
-_MARGIN = 1e-12
 _LARGEST = 10_000
 _PRECISION = 56
 # Cells of a support table held at a time.
@@ -243,7 +241,7 @@ def never_binds(target: float, prior: ArrayLike | None, categories: int) -> bool
     """
     if prior is None:
         return Fraction(target) >= Fraction(categories - 1, categories)
-    return target >= min(1.0, inflate(disagreement(prior, categories), 2.0**-48))
+    return target >= min(1.0, inflate(disagreement(prior, categories), HANDFUL))
 
 
 def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
@@ -261,7 +259,7 @@ def advantage_up(value: float, *, terms: int = 0) -> float:
 
     Running sums of `terms` numbers err by as many units more.
     """
-    return min(1.0, inflate(value, _MARGIN + 4 * terms * 2.0**-53))
+    return min(1.0, inflate(value, CLOSED_FORM + 4 * terms * UNIT))
 
 
 def exact_odds(epsilon: Number) -> tuple[Fraction, Fraction]:

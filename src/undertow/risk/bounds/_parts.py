@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from undertow._validate import check_count, check_probability
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.numeric.array import Floats, read_floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import DOZENS, inflate
 from undertow.numeric.search import bisect, golden_section, greatest_float
 from undertow.privacy import (
     Approx,
@@ -56,9 +56,6 @@ BLIND = (*BARE, "the attacker knows nothing of the target beyond the output")
 LARGEST = 700.0
 """A privacy parameter past which e^epsilon is not formed."""
 
-MARGIN = 2.0**-44
-"""Relative excess that covers the rounding of a few dozen positive operations."""
-
 _TOLERANCE = 1e-9
 
 
@@ -76,7 +73,7 @@ def advantage(
 
 def capped(value: float, ceiling: float) -> float:
     """Raise a value by the margin, up to a ceiling that holds in any case."""
-    return min(ceiling, inflate(value, MARGIN))
+    return min(ceiling, inflate(value, DOZENS))
 
 
 def disagreement(collision: float) -> float:
@@ -237,7 +234,7 @@ def _least(
         best = least_along(value, reach=reach)
     else:
         best = min(value(slope) for slope in slopes)
-    return min(1.0, inflate(best, MARGIN))
+    return min(1.0, inflate(best, DOZENS))
 
 
 def _slopes(f: TradeOff, level: float, *, sign: float) -> tuple[float, ...] | None:

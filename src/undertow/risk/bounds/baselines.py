@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_choice, check_non_negative, check_probability
 from undertow.errors import NotApplicable
 from undertow.numeric.array import Floats, disagreement
-from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import HANDFUL, UNIT, inflate, nudge_down, nudge_up
 from undertow.privacy import Bound, Witness
 from undertow.risk.bounds._parts import BARE, PriorLike, law
 
@@ -32,9 +32,6 @@ ADJACENCIES: tuple[str, ...] = ("replace", "add-remove")
 
 PROGRAM_SIZE = 10
 """Records up to which a threat carries its linear program."""
-
-# Covers the rounding of a term and of the law itself.
-_MARGIN = 2.0**-48
 
 
 class ThreatLike(Protocol):
@@ -132,10 +129,10 @@ class Baselines:
         if not hasattr(threat, "has_knowledge"):
             raise TypeError(f"threat must be a Threat, got {type(threat).__name__}.")
         pmf = np.asarray(threat.prior.pmf, dtype=np.float64)
-        margin = 2.0**-52 * (len(pmf) + 4)
-        spread = inflate(disagreement(pmf), _MARGIN)
+        margin = 2 * UNIT * (len(pmf) + 4)
+        spread = inflate(disagreement(pmf), HANDFUL)
         # Two lower limits: each keeps its digits at one end.
-        square = math.fsum((pmf * pmf).tolist()) * (1.0 - _MARGIN)
+        square = math.fsum((pmf * pmf).tolist()) * (1.0 - HANDFUL)
         low = threat.worst_guess
         return cls(
             collision=max(square, nudge_down(1.0 - spread)) if spread > 0 else 1.0,
@@ -330,6 +327,6 @@ def _certified(columns: Floats, gains: Floats, dual: Floats) -> float:
     m = columns.shape[1]
     short = (gains - columns @ dual) / columns.sum(axis=1)
     size = 1.0 + float(np.abs(dual).max())
-    slack = 2.0**-48 * (m + 4) * size
+    slack = HANDFUL * (m + 4) * size
     shift = max(0.0, float(short.max())) + slack
     return nudge_up(math.fsum(dual.tolist()) + m * shift, 4)

@@ -35,13 +35,19 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.errors import AssumptionError
-from undertow.numeric.rounding import expm1_up, inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import (
+    DOZENS,
+    UNIT,
+    expm1_up,
+    inflate,
+    nudge_down,
+    nudge_up,
+)
 from undertow.numeric.search import bisect
 from undertow.privacy import ApproxTradeOff, Bound, Loss, TradeOff, to_plain
 from undertow.privacy.variation import loss_tradeoff, total_variation
 from undertow.risk.bounds._parts import (
     BLIND,
-    MARGIN,
     PriorLike,
     advantage,
     capped,
@@ -138,7 +144,7 @@ def superseded_bound(
         second = high * (m - 1) * second + (high - low)
         unchecked = (*unchecked, "only the exact record counts")
     first = (expm1_up(epsilon) * high if high > 0 else 0.0) + delta * m
-    value = inflate(min(first, second), MARGIN)
+    value = inflate(min(first, second), DOZENS)
     value = min(value, disagreement(collision)) if clip else value
     name = f"Sauer, Theorem {statement[-1]}, corrected"
     return advantage(value, name, unchecked=unchecked)
@@ -512,7 +518,6 @@ def _within(value: float, masses: np.ndarray[Any, np.dtype[np.float64]]) -> floa
 #    thesis, KIT, 2025.
 
 _STEPS = 200
-_UNIT = 2.0**-53
 
 
 def pair_knapsack(prior: PriorLike, *, capacity: float, total: float) -> float:
@@ -563,7 +568,7 @@ def pair_knapsack(prior: PriorLike, *, capacity: float, total: float) -> float:
         return A * count > room
 
     bisect(falls, inside=low, outside=high, rounds=_STEPS)
-    return inflate(min(duals), MARGIN)
+    return inflate(min(duals), DOZENS)
 
 
 def _dual(
@@ -577,7 +582,7 @@ def _dual(
     count, value = _above(pi, sums, price)
     excess = max(0.0, value - price * count)
     # The difference loses digits of the sum; what it may lose is added back.
-    return price * total + capacity * (excess + 2 * len(sums) * _UNIT * value)
+    return price * total + capacity * (excess + 2 * len(sums) * UNIT * value)
 
 
 def _above(

@@ -37,7 +37,7 @@ from undertow._validate import (
 )
 from undertow.errors import SearchError
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate, nudge_down, nudge_up
+from undertow.numeric.rounding import DOZENS, UNIT, inflate, nudge_down, nudge_up
 from undertow.numeric.search import bisect_each, least_float
 from undertow.privacy import (
     Alternative,
@@ -58,7 +58,6 @@ from undertow.risk.bounds._parts import (
     BLIND,
     LARGEST,
     LOWERED,
-    MARGIN,
     advantage,
     capped,
     check_target,
@@ -383,7 +382,7 @@ _FINE = 2048
 _SAMPLED_BATCHES = (
     "Poisson batches, per-record clipping, and independent Gaussian noise in every step"
 )
-_SLACK = 2.0**-50
+_SLACK = 8 * UNIT
 
 
 class SubsampledTradeOff(TradeOff):
@@ -446,13 +445,13 @@ class SubsampledTradeOff(TradeOff):
             epsilon = LARGEST
         if not self._reverse:
             inner = math.log1p(math.expm1(epsilon) / q)
-            return min(1.0, inflate(q * gdp_delta(self._mu, _lowered(inner)), MARGIN))
+            return min(1.0, inflate(q * gdp_delta(self._mu, _lowered(inner)), DOZENS))
         # sup_S c Q(S) - q e^epsilon N(1)(S) grows with c, which is rounded up.
         share = min(q, 1.0 - math.exp(min(epsilon, 40.0)) * (1.0 - q) + _SLACK)
         if share <= 0:
             return 0.0
         inner = max(0.0, math.log(q / share) + epsilon - 4 * _SLACK)
-        return min(1.0, inflate(share * gdp_delta(self._mu, inner), MARGIN))
+        return min(1.0, inflate(share * gdp_delta(self._mu, inner), DOZENS))
 
     def inverse(self) -> SubsampledTradeOff:
         """Return the function of the pair in the other order."""

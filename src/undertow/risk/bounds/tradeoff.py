@@ -37,6 +37,7 @@ from undertow._validate import (
 )
 from undertow.errors import AssumptionError, NotApplicable
 from undertow.numeric.array import Floats
+from undertow.numeric.rounding import UNIT
 from undertow.privacy import (
     ZCDP,
     Bound,
@@ -740,7 +741,6 @@ def divergence_variation(divergence: float) -> float:
 # likelihood ratios. What holds for all pairs is the greatest convex function below all
 # corners.
 
-_UNIT = 2.0**-53
 _ROW_SUM = 1e-9
 # Outputs of ordered pairs in all, and of those held at a time.
 _LARGEST = 10**8
@@ -779,7 +779,7 @@ def tradeoff_from_channel(channel: ArrayLike) -> AccountedTradeOff:
     (0.625, 0.5)
     """
     laws = _read_laws(channel)
-    lowered = 1e-14 + 8 * laws.shape[1] * _UNIT
+    lowered = 1e-14 + 8 * laws.shape[1] * UNIT
     x, y = np.array([0.0, 1.0]), np.array([1.0, 0.0])
     for null in laws:
         for alphas, betas in _corners(null, laws):

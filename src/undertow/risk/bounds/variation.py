@@ -40,7 +40,14 @@ from undertow._validate import (
 from undertow.errors import AssumptionError, InfeasibleTarget
 from undertow.numeric.array import complements, read_floats
 from undertow.numeric.array import disagreement as spread_of
-from undertow.numeric.rounding import expm1_up, inflate, log_down, nudge_down
+from undertow.numeric.rounding import (
+    DOZENS,
+    UNIT,
+    expm1_up,
+    inflate,
+    log_down,
+    nudge_down,
+)
 from undertow.numeric.search import greatest_float
 from undertow.privacy import (
     GDP,
@@ -60,7 +67,6 @@ from undertow.risk.bounds._parts import (
     BARE,
     BLIND,
     LARGEST,
-    MARGIN,
     PriorLike,
     advantage,
     calibrated_epsilon,
@@ -236,7 +242,7 @@ def pairwise_variation_bound(distances: ArrayLike, prior: PriorLike) -> Bound:
     np.fill_diagonal(total, 0.0)
     if not np.all((total >= 0) & (total <= 1)):
         raise ValueError("distances must lie in [0, 1].")
-    margin = 2.0**-50 * (len(pi) + 8)
+    margin = 8 * UNIT * (len(pi) + 8)
     value = min(1.0, inflate(float(pi @ total @ pi), margin))
     return advantage(value, "Theorem 5.2, pairwise")
 
@@ -275,7 +281,7 @@ def variation_matrix(channel: ArrayLike) -> NDArray[np.float64]:
         )
     half = np.array([np.abs(rows - row).sum(axis=1) / 2.0 for row in rows])
     # Each of the k differences is rounded once, relative to its two entries.
-    slack = np.where(half > 0, 2.0**-52 * (rows.shape[1] + 8), 0.0)
+    slack = np.where(half > 0, 2 * UNIT * (rows.shape[1] + 8), 0.0)
     return np.asarray(np.minimum(1.0, half + slack), dtype=np.float64)
 
 
@@ -318,7 +324,7 @@ def projected_variation_bound(
         )
     _, cells = np.unique(read, return_inverse=True)
     masses = np.bincount(cells, weights=pi).astype(np.float64)
-    spread = min(1.0, inflate(spread_of(masses), 2.0**-50 * (len(pi) + 8)))
+    spread = min(1.0, inflate(spread_of(masses), 8 * UNIT * (len(pi) + 8)))
     value = capped(_variation(guarantee) * spread, 1.0)
     unchecked = (*BARE, "the output depends on the record through the labels only")
     plain = advantage(value, "Theorem 5.2, projected", unchecked=unchecked)
@@ -451,7 +457,7 @@ def region_capacity(guarantee: Loss | TradeOff, size: int) -> float:
     """
     m = read_size(size)
     f = guarantee if isinstance(guarantee, TradeOff) else loss_tradeoff(guarantee)
-    return min(float(m - 1), inflate(capacity(f, m), MARGIN))
+    return min(float(m - 1), inflate(capacity(f, m), DOZENS))
 
 
 def exact_guess_bound(guarantee: Loss | TradeOff, prior: PriorLike) -> Bound:
@@ -500,7 +506,7 @@ def exact_guess_bound(guarantee: Loss | TradeOff, prior: PriorLike) -> Bound:
     price = float(pi[full]) if full < len(pi) else 0.0
     paid = sizes * np.maximum(0.0, pi - price)
     value = price * room + math.fsum(paid.tolist())
-    ceiling = inflate(spread_of(pi), MARGIN)
+    ceiling = inflate(spread_of(pi), DOZENS)
     return advantage(capped(value, ceiling), "Theorem 5.15", unchecked=_EXACT)
 
 
@@ -596,7 +602,7 @@ def variation_product(totals: Sequence[float]) -> float:
         return 1.0
     kept = math.fsum(math.log1p(-level) for level in levels)
     # A logarithm near 0 errs relative to itself, and so does what is left of 1.
-    return min(1.0, inflate(-math.expm1(kept), MARGIN * (1.0 - kept)))
+    return min(1.0, inflate(-math.expm1(kept), DOZENS * (1.0 - kept)))
 
 
 def composed_tradeoff(releases: Releases) -> TradeOff:
@@ -1068,7 +1074,7 @@ def calibrate_exact_guess(
     1.0
     """
     pi, lost = law(prior), check_probability(delta, "delta")
-    ceiling = inflate(spread_of(pi), MARGIN)
+    ceiling = inflate(spread_of(pi), DOZENS)
     return calibrated_epsilon(
         target,
         lambda epsilon: exact_guess_bound(_loss(epsilon, lost), pi),
@@ -1184,7 +1190,7 @@ def _log_ratio(top: Fraction, room: Fraction, gamma: float) -> float:
 
 def _lowered(value: float) -> float:
     """Lower a computed epsilon by its rounding; 0 and infinity are exact."""
-    return value if value in (0.0, math.inf) else nudge_down(value * (1.0 - MARGIN))
+    return value if value in (0.0, math.inf) else nudge_down(value * (1.0 - DOZENS))
 
 
 def _loss(epsilon: float, delta: float) -> Loss:

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_positive
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Floats, Indices, read_floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import UNIT, inflate
 from undertow.results import Witness
 from undertow.risk.channel import Channel
 from undertow.risk.finite import WORK_LIMIT, AttackRisk, Decision, Risk, attack_risk
@@ -329,7 +329,6 @@ def _cells(channel: ScalarChannel, threat: Threat, cuts: ArrayLike) -> Channel:
 # two of them change places where :math:`A/B = (q_j - q_i)/(p_i - p_j)`.
 
 
-_UNIT = 2.0**-53
 # Each round splits every open piece; far more than the pieces of any envelope need.
 _SPLITS = 4096
 
@@ -474,7 +473,7 @@ def _advance(
     excess = lines[number, best] - np.minimum(left, right)
     size = np.abs(cells.values[row, pieces.left])
     size += np.abs(cells.values[row + 1, pieces.right])
-    done = (excess <= 8 * _UNIT * size) | (best == pieces.left)
+    done = (excess <= 8 * UNIT * size) | (best == pieces.left)
     done |= (best == pieces.right) | settle
     closed = pieces.take(done)
     reach = np.tanh((at[done] - closed.start) / 2)
@@ -567,7 +566,7 @@ def enclose(
         line = (centres[part] - centres[part[0]]) / law.scale
         sums = _Sums(_distinct(weighted[:, part]), line)
         found, cells = _refine(sums, span, tolerance / len(clusters))
-        slack = 4 * _UNIT * (cells + len(part) + float(line[-1])) * size
+        slack = 4 * UNIT * (cells + len(part) + float(line[-1])) * size
         lower.append(found.lower - slack)
         upper.append(found.upper + slack + 2 * _GRAIN * len(part))
     outside = _TAIL * size
@@ -776,7 +775,7 @@ def _rows(
 
 def _left_ends(apart: Floats, masses: Floats) -> tuple[Floats, Floats]:
     """Return the left ends of the intervals, and what they can miss."""
-    error = (2 * len(masses) + 4096) * _UNIT
+    error = (2 * len(masses) + 4096) * UNIT
     low, high = np.full(len(apart), -_REACH), np.zeros(len(apart))
     ratio, slope = _ratio(apart, masses, low)
     high[ratio < 1] = -_REACH  # the rest of the law is negligible
@@ -943,7 +942,7 @@ class Problem:
         else:
             found = [self._fold_gaussian(law, tolerance) for law in self.laws]
         # Sums over n records of at most unit mass, in prefix form, and exponentials.
-        margin = (16 * len(setting.pmf) + 256) * _UNIT
+        margin = (16 * len(setting.pmf) + 256) * UNIT
         return [Enclosure(f.lower - margin, f.upper + margin) for f in found]
 
     def _centre(self, laws: Floats) -> Floats:

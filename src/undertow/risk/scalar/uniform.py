@@ -34,15 +34,14 @@ from undertow._validate import (
 )
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Floats
-from undertow.numeric.rounding import inflate
+from undertow.numeric.rounding import CLOSED_FORM, UNIT, inflate
 from undertow.results import Bound, Calibration, Witness
 from undertow.risk.bounds._parts import BLIND, check_target, uniform_disagreement
 from undertow.risk.finite import Risk
 from undertow.risk.scalar.channel import ScalarLaw
 
-# Covers the rounding of a sum of positive terms, each good to a few ulps.
-_MARGIN = 1e-12
-_SLACK = 4e-12
+# The target is lowered by this share, which covers the margin of the closed form.
+_SLACK = 4 * CLOSED_FORM
 _ROOT = math.sqrt(2)
 # Smaller targets lose their digits, and so do smaller shares of a scale.
 _LEAST = 1e-290
@@ -243,7 +242,7 @@ def calibrate_laplace_level(target: float, *, records: SupportsIndex) -> Calibra
     ceiling = uniform_disagreement(size)
     if goal >= ceiling:
         return _calibration("epsilon", math.inf, ceiling, "the target is never binding")
-    share = min(goal * (1 - _SLACK) * size / (size - 1), 1 - 2.0**-53)
+    share = min(goal * (1 - _SLACK) * size / (size - 1), 1 - UNIT)
     value = -2 * (size - 1) * math.log1p(-share)
     risk = laplace_placement_advantage
     value = _settle(value, 1 - _SLACK, lambda level: risk(size, level) <= goal)
@@ -288,7 +287,7 @@ def calibrate_gaussian_scale(
     ceiling = uniform_disagreement(size)
     if goal >= ceiling:
         return _calibration("sigma", 0.0, ceiling, "the target is never binding")
-    share = min(goal * (1 - _SLACK) * size / (size - 1), 1 - 2.0**-53)
+    share = min(goal * (1 - _SLACK) * size / (size - 1), 1 - UNIT)
     value = reach / (2 * (size - 1) * _ROOT * float(erfinv(share)))
     risk = gaussian_placement_advantage
     value = _settle(value, 1 + _SLACK, lambda s: risk(size, reach / s) <= goal)
@@ -329,7 +328,7 @@ def _size(records: SupportsIndex, *, minimum: int) -> int:
 
 
 def _raised(value: float, size: int) -> float:
-    return min(inflate(value, _MARGIN), uniform_disagreement(size))
+    return min(inflate(value, CLOSED_FORM), uniform_disagreement(size))
 
 
 def _settle(value: float, factor: float, holds: Callable[[float], bool]) -> float:
@@ -359,8 +358,6 @@ def _calibration(name: str, value: float, risk: float, method: str) -> Calibrati
 
 _REACH = 9.0
 _TAIL = 3e-19
-_ROUNDING = 1e-12
-_UNIT = 2.0**-53
 _FIRST = 1 << 10
 _POINTS = 1 << 21
 _WIDEST = 1e9
@@ -477,7 +474,7 @@ def continuous_advantage(
         )
     window = _Window(law, prior.width / law.scale, reach / law.scale, known)
     lower, upper = _enclose(window, wanted)
-    upper = min(upper, law.variation(prior.width) + _ROUNDING, 1.0)
+    upper = min(upper, law.variation(prior.width) + CLOSED_FORM, 1.0)
     gap = max(0.0, upper - max(0.0, lower))
     found = _risk(upper, gap, "the best window for each output", prior=prior, eta=eta)
     return replace(found, tight=gap <= 2 * wanted)
@@ -598,5 +595,5 @@ def _enclose(window: _Window, tolerance: float) -> tuple[float, float]:
             break
         count *= 2
     # Differences of the law are off by some units, divided by the width of the prior.
-    margin = _ROUNDING + outside + 16 * _UNIT * (length + 2) / window.width
+    margin = CLOSED_FORM + outside + 16 * UNIT * (length + 2) / window.width
     return rays + below - margin, rays + above + margin
