@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import mpmath
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.errors import SearchError
+from undertow.numeric.array import read_law
 from undertow.numeric.rounding import (
     CLOSED_FORM,
     DOZENS,
@@ -204,3 +206,42 @@ def test_each_margin_covers_the_operations_it_is_named_for():
     assert CLOSED_FORM >= 1e-14 + 2 * 4000 * UNIT
     # Relative errors multiply: what is left of their squares fits as well.
     assert Fraction(1 + DOZENS) > Fraction(1 + UNIT) ** 511
+
+
+class _LawError(ValueError):
+    pass
+
+
+@given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=20), st.floats(-9e-7, 9e-7))
+def test_a_law_is_read_as_it_is_or_scaled_to_sum_to_one(weights, missing):
+    given_law = np.array(weights) / math.fsum(weights) * (1 + missing)
+    kept = read_law(given_law, "pmf", tolerance=1e-6, normalised=False)
+    assert kept.tolist() == given_law.tolist()
+    scaled = read_law(given_law, "pmf", tolerance=1e-6)
+    assert abs(math.fsum(scaled.tolist()) - 1) <= len(weights) * 2.0**-53
+    assert scaled * math.fsum(given_law.tolist()) == pytest.approx(given_law)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([], "pmf must be a vector of at least one probability, got shape (0,)"),
+        ([[1.0]], "pmf must be a vector of at least one probability, got shape (1, 1)"),
+        ([1.5, -0.5], "got entries from -0.5 to 1.5; start anew."),
+        ([0.5, 0.4], "sum to 1, got the sum 0.9; start anew."),
+        ([math.nan, 1.0], "pmf must be non-negative and sum to 1"),
+        ([math.inf, -math.inf], "pmf must be non-negative and sum to 1"),
+        ([1e308, 1e308, 1e308], "pmf must be non-negative and sum to 1"),
+        (["a"], "pmf must be an array of numbers"),
+        ([True, False], "pmf must be an array of numbers"),
+    ],
+)
+def test_what_is_no_law_is_refused_with_the_reason(values, sentence):
+    with pytest.raises(_LawError, match=re.escape(sentence)):
+        read_law(values, "pmf", tolerance=1e-9, error=_LawError, remedy="start anew")
+
+
+def test_the_tolerance_of_a_law_is_that_of_its_exact_sum():
+    read_law([0.5, 0.5 + 2.0**-30], "pmf", tolerance=2.0**-30)
+    with pytest.raises(ValueError, match="divide by the sum"):
+        read_law([0.5, 0.5 + 2.0**-30 + 2.0**-52], "pmf", tolerance=2.0**-30)

@@ -46,6 +46,55 @@ def read_floats(
     return array
 
 
+def read_law(
+    values: Any,
+    name: str,
+    *,
+    tolerance: float,
+    normalised: bool = True,
+    error: type[ValueError] = ValueError,
+    remedy: str = "divide by the sum",
+) -> Floats:
+    """Read the probabilities of a law: a vector of chances that sum to 1.
+
+    Parameters
+    ----------
+    values : array_like of shape (m,)
+        The probabilities; m at least 1.
+    name : str
+        The argument's name, for the error message.
+    tolerance : float
+        By how much the sum, added up without rounding, may miss 1.
+    normalised : bool, optional
+        Whether what is missing is shared out in proportion; otherwise the values are
+        returned as they are.
+    error : type, optional
+        What is raised.
+    remedy : str, optional
+        The way out that the error message names.
+
+    Examples
+    --------
+    >>> read_law([0.25, 0.75], "prior", tolerance=1e-9).tolist()
+    [0.25, 0.75]
+    """
+    masses = read_floats(values, name, error=error)
+    if masses.ndim != 1 or not masses.size:
+        raise error(
+            f"{name} must be a vector of at least one probability, got shape "
+            f"{masses.shape}."
+        )
+    least, most = float(masses.min()), float(masses.max())
+    # Sums beyond the floats, and infinities that cancel, are not formed.
+    total = math.fsum(masses.tolist()) if 0 <= least <= most <= 2 else math.nan
+    if not abs(total - 1.0) <= tolerance:
+        wrong = f"entries from {least} to {most}"
+        if not math.isnan(total):
+            wrong = f"the sum {total}"
+        raise error(f"{name} must be non-negative and sum to 1, got {wrong}; {remedy}.")
+    return np.asarray(masses / total) if normalised and total != 1.0 else masses
+
+
 def complements(pmf: Floats) -> Floats:
     """Return the mass of all other records for each one of a law.
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import VacuousGranularityError
+from undertow.numeric.array import read_law
 
 _TOLERANCE = 1e-12
 
@@ -238,12 +239,6 @@ def _table(pmf: ArrayLike) -> NDArray[np.float64]:
             "pmf must have one row per database and one column per output, "
             f"got shape {table.shape}."
         )
-    if not np.all(table >= 0):
-        raise ValueError("pmf must be non-negative.")
-    sums = np.array([math.fsum(row) for row in table])
-    if np.any(np.abs(sums - 1.0) > _TOLERANCE):
-        worst = int(np.abs(sums - 1.0).argmax())
-        raise ValueError(
-            f"each row of pmf must sum to 1, row {worst} sums to {sums[worst]}."
-        )
+    for number, row in enumerate(table):
+        read_law(row, f"row {number} of pmf", tolerance=_TOLERANCE, normalised=False)
     return table

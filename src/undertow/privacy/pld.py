@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from undertow._validate import check_count
 from undertow.errors import AssumptionError, MismatchError, SearchError
-from undertow.numeric.array import Floats
+from undertow.numeric.array import Floats, read_law
 from undertow.numeric.exact import Exact, Number, exact, format_up, round_down, round_up
 from undertow.numeric.rounding import UNIT, keep_exact, log_down
 from undertow.privacy._pld_fourier import (
@@ -442,7 +442,10 @@ def discrete_laplace_part(epsilon: Fraction, shift: int) -> AtomicPart:
 
 def pmf_part(p: ArrayLike, q: ArrayLike) -> AtomicPart | None:
     """Return a discrete pair in both orders, or None for two equal laws."""
-    P, Q = _law(p, "p"), _law(q, "q")
+    P, Q = (
+        read_law(np.asarray(law, np.float64), name, tolerance=1e-9)
+        for law, name in ((p, "p"), (q, "q"))
+    )
     if P.shape != Q.shape:
         raise MismatchError(
             f"p and q must have one shape, got {P.shape} and {Q.shape}."
@@ -469,19 +472,6 @@ def tradeoff_weights(alpha: ArrayLike, beta: ArrayLike) -> tuple[Floats, Floats]
     p = np.concatenate([[0.0], np.diff(a)])
     q = np.concatenate([[1.0 - b[0]], -np.diff(b)])
     return p, np.maximum(q, 0.0)
-
-
-def _law(weights: ArrayLike, name: str) -> Floats:
-    law = np.array(weights, dtype=np.float64)
-    if law.ndim != 1 or not law.size or not np.all(np.isfinite(law) & (law >= 0)):
-        raise ValueError(
-            f"{name} must be a non-empty vector of finite non-negative weights, "
-            f"got an array of shape {law.shape}."
-        )
-    total = math.fsum(law)
-    if abs(total - 1) > 1e-9:
-        raise ValueError(f"{name} must sum to 1 within 1e-9, got {total}.")
-    return law / total
 
 
 def _mass_without(weights: ArrayLike, other: Floats) -> Fraction:

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from undertow._validate import check_count, check_non_negative, check_probability
-from undertow.numeric.array import Floats
+from undertow.numeric.array import Floats, read_law
 from undertow.numeric.rounding import HANDFUL, inflate, nudge_down, nudge_up
 from undertow.privacy._finite_pair import (
     Atoms,
@@ -542,12 +542,12 @@ def tradeoff_from_pmfs(p: ArrayLike, q: ArrayLike) -> PiecewiseLinearTradeOff:
     >>> tradeoff_from_pmfs([0.25, 0.75], [0.75, 0.25])([0.125, 0.25]).tolist()
     [0.625, 0.25]
     """
-    masses = [np.asarray(mass, dtype=float) for mass in (p, q)]
-    for name, mass in zip("pq", masses, strict=True):
-        if mass.ndim != 1 or not np.all(mass >= 0):
-            raise ValueError(f"{name} must be a vector of non-negative numbers.")
-        if abs(math.fsum(mass) - 1.0) > _TOLERANCE:
-            raise ValueError(f"{name} must sum to 1, got {math.fsum(mass)}.")
+    masses = [
+        read_law(
+            np.asarray(mass, np.float64), name, tolerance=_TOLERANCE, normalised=False
+        )
+        for name, mass in (("p", p), ("q", q))
+    ]
     if masses[0].shape != masses[1].shape:
         sizes = [len(mass) for mass in masses]
         raise ValueError(

@@ -15,6 +15,7 @@ from scipy.special import erf
 
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.errors import AssumptionError
+from undertow.numeric.array import Floats, read_law
 from undertow.numeric.exact import ext_scale, round_up
 from undertow.numeric.rounding import HANDFUL, inflate
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
@@ -286,10 +287,6 @@ def reconstruction_bound(
     return min(1.0, inflate(baseline * math.exp(loss.epsilon), HANDFUL))
 
 
-def _distribution(masses: ArrayLike, name: str) -> np.ndarray:
-    vector = np.asarray(masses, dtype=float)
-    if vector.ndim != 1 or not np.all(vector >= 0):
-        raise ValueError(f"{name} must be a vector of non-negative numbers.")
-    if abs(math.fsum(vector) - 1.0) > _TOLERANCE:
-        raise ValueError(f"{name} must sum to 1, got {math.fsum(vector)}.")
-    return vector
+def _distribution(masses: ArrayLike, name: str) -> Floats:
+    vector = np.asarray(masses, dtype=np.float64)
+    return read_law(vector, name, tolerance=_TOLERANCE, normalised=False)

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_choice, check_non_negative, check_probability
 from undertow.errors import MismatchError, ModelError
-from undertow.numeric.array import disagreement, read_floats
+from undertow.numeric.array import disagreement, read_floats, read_law
 from undertow.numeric.rounding import HANDFUL, inflate
 from undertow.results import Estimate
 from undertow.risk.bounds.baselines import ADJACENCIES, Adjacency
@@ -292,16 +292,12 @@ def _law(pmf: ArrayLike, size: int) -> NDArray[np.float64]:
             f"pmf must have one probability for each of the {size} records, got shape "
             f"{weights.shape}."
         )
-    total = _total(weights)
-    if not (weights.min() >= 0 and abs(total - 1.0) <= _TOLERANCE):
-        raise ModelError(
-            "pmf must be non-negative with sum 1, got minimum "
-            f"{weights.min()} and sum {total}; use Prior.from_counts to scale weights."
-        )
-    if total != 1.0:
-        weights /= total
-    weights.setflags(write=False)
-    return weights
+    remedy = "use Prior.from_counts to scale weights"
+    law = read_law(
+        weights, "pmf", tolerance=_TOLERANCE, error=ModelError, remedy=remedy
+    )
+    law.setflags(write=False)
+    return law
 
 
 # What the attacker knows of the target besides the output: the auxiliary map.

@@ -424,8 +424,14 @@ def test_zero_concentrated_loss_is_refused():
         (lambda: PLD.from_pure(1).delta(-1), "epsilon must be non-negative"),
         (lambda: PLD.from_pure(1).epsilon(-1), "delta must be non-negative"),
         (lambda: PLD.from_pure(1).self_compose(-1), "at least 0, got -1"),
-        (lambda: PLD.from_pmfs([0.5, 0.6], [0.5, 0.5]), "p must sum to 1"),
-        (lambda: PLD.from_pmfs([0.5, 0.5], [1.5, -0.5]), "q must be a non-empty"),
+        (
+            lambda: PLD.from_pmfs([0.5, 0.6], [0.5, 0.5]),
+            "p must be non-negative and sum",
+        ),
+        (
+            lambda: PLD.from_pmfs([0.5, 0.5], [1.5, -0.5]),
+            "q must be non-negative and sum",
+        ),
         (lambda: PLD.from_pmfs([1.0], [0.5, 0.5]), "one shape"),
         (lambda: PLD.from_tradeoff([0, 0.5, 1], [1, 0.6, 0]), "not a convex curve"),
         (lambda: PLD.from_tradeoff([0, 1], [1, 0.1]), "not beta decreasing"),

@@ -421,7 +421,7 @@ SENTENCES = {
     "an infinite prior in a bound": (
         lambda: exact_guess_bound(Pure(1), [math.inf, 0.0]),
         ValueError,
-        "prior must be a vector of finite",
+        "prior must be non-negative and sum to 1, got entries",
     ),
     "distances of words": (
         lambda: pairwise_variation_bound([["a"]], [1.0]),

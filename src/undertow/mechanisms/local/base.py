@@ -22,7 +22,7 @@ from undertow._validate import check_choice, check_count, check_non_negative
 from undertow.errors import AssumptionError, MismatchError
 from undertow.mechanisms.noise.draw import Draw
 from undertow.numeric.array import disagreement as pair_difference
-from undertow.numeric.array import read_floats
+from undertow.numeric.array import read_floats, read_law
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import CLOSED_FORM, HANDFUL, UNIT, exp_bracket, inflate
 from undertow.privacy.loss import Pure
@@ -212,13 +212,7 @@ def read_prior(prior: ArrayLike | None, categories: int) -> NDArray[np.float64]:
             f"prior must have one entry per category ({categories}), "
             f"got shape {masses.shape}."
         )
-    total = float(masses.sum())
-    if not (masses.min() >= 0 and abs(total - 1.0) <= 1e-12 * math.sqrt(categories)):
-        raise ValueError(
-            f"prior must be non-negative and sum to 1, got the sum {total!r}; divide "
-            "by the sum."
-        )
-    return np.asarray(masses / math.fsum(masses.tolist()))
+    return read_law(masses, "prior", tolerance=1e-12 * math.sqrt(categories))
 
 
 def disagreement(prior: ArrayLike | None, categories: int) -> float:

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from undertow._validate import check_count, check_probability
 from undertow.errors import AssumptionError, InfeasibleTarget
-from undertow.numeric.array import Floats, read_floats
+from undertow.numeric.array import Floats, read_law
 from undertow.numeric.rounding import DOZENS, inflate
 from undertow.numeric.search import bisect, golden_section, greatest_float
 from undertow.privacy import (
@@ -91,14 +91,7 @@ def law(prior: PriorLike) -> Floats:
 
     What is missing from 1, at most 1e-9, is shared out in proportion.
     """
-    masses = read_floats(getattr(prior, "pmf", prior), "prior")
-    if masses.ndim != 1 or not np.all((masses >= 0) & (masses < math.inf)):
-        raise ValueError("prior must be a vector of finite, non-negative numbers.")
-    total = float(masses.sum())
-    if not abs(total - 1.0) <= _TOLERANCE:
-        raise ValueError(f"prior must sum to 1, got {total}.")
-    exact = math.fsum(masses.tolist())
-    return masses if exact == 1.0 else np.asarray(masses / exact)
+    return read_law(getattr(prior, "pmf", prior), "prior", tolerance=_TOLERANCE)
 
 
 def read_size(size: SupportsIndex) -> int:
