@@ -43,6 +43,7 @@ from undertow.privacy._pld_fourier import (
 )
 from undertow.privacy.gaussian import gdp_delta, gdp_epsilon
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
+from undertow.privacy.tradeoff import check_corners
 
 _LARGEST_SHIFT = 10**7
 
@@ -466,7 +467,7 @@ def tradeoff_weights(alpha: ArrayLike, beta: ArrayLike) -> tuple[Floats, Floats]
     """Return the pair of laws whose trade-off function has the given corners."""
     a = np.asarray(alpha, dtype=np.float64)
     b = np.asarray(beta, dtype=np.float64)
-    _check_tradeoff(a, b)
+    check_corners(a, b)
     # Type I error is spent under P: a segment is an outcome of P-mass d(alpha)
     # and Q-mass -d(beta); what f(0) lacks to 1 is Q-mass where P has none.
     p = np.concatenate([[0.0], np.diff(a)])
@@ -502,23 +503,3 @@ def _same_atoms(left: Atoms, right: Atoms) -> bool:
         and left.infinity == right.infinity
         and np.array_equal(ordered(left), ordered(right))
     )
-
-
-def _check_tradeoff(a: Floats, b: Floats) -> None:
-    if a.ndim != 1 or a.shape != b.shape or a.size < 2:
-        raise MismatchError(
-            "alpha and beta must be vectors of one length of at least 2, "
-            f"got shapes {a.shape} and {b.shape}."
-        )
-    faults = (
-        (a[0] == 0 and a[-1] == 1 and bool(np.all(np.diff(a) > 0)), "alpha increasing"),
-        (b[-1] == 0 and b[0] <= 1 and bool(np.all(np.diff(b) <= 0)), "beta decreasing"),
-        (bool(np.all(np.diff(np.diff(b) / np.diff(a)) >= -1e-12)), "a convex curve"),
-        (bool(np.all(b <= 1 - a + 1e-12)), "a curve below 1 - alpha"),
-    )
-    missing = [wanted for holds, wanted in faults if not holds]
-    if missing:
-        raise AssumptionError(
-            "alpha and beta must be the corners of a trade-off function from alpha = 0 "
-            f"to (1, 0): not {', not '.join(missing)}; take the convex hull first."
-        )

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from undertow._validate import check_count, check_non_negative, check_probability
+from undertow.errors import AssumptionError, MismatchError
 from undertow.numeric.array import Floats, read_law
 from undertow.numeric.rounding import HANDFUL, inflate, nudge_down, nudge_up
 from undertow.privacy._finite_pair import (
@@ -147,7 +148,7 @@ class PiecewiseLinearTradeOff(TradeOff):
 
     def __init__(self, alphas: ArrayLike, betas: ArrayLike) -> None:
         x, y = np.asarray(alphas, dtype=float), np.asarray(betas, dtype=float)
-        _check_corners(x, y)
+        check_corners(x, y)
         self._set(
             atoms_of(np.append(0.0, np.diff(x)), np.append(1.0 - y[0], -np.diff(y)))
         )
@@ -249,24 +250,39 @@ def _through(alphas: Floats, betas: Floats) -> PiecewiseLinearTradeOff:
     )
 
 
-def _check_corners(x: Floats, y: Floats) -> None:
+def check_corners(x: Floats, y: Floats) -> None:
+    """Refuse points that are not the corners of a trade-off function.
+
+    Slopes may bend the wrong way by a share of 1e-12, and values pass ``1 - alpha`` by
+    1e-12: the pieces in the order of their slopes lie below such a function.
+
+    Raises
+    ------
+    MismatchError
+        If the coordinates are not two vectors of one length.
+    AssumptionError
+        If they are no corners; the sentence says of what.
+    """
     if x.ndim != 1 or x.shape != y.shape or len(x) < 2:
-        raise ValueError(
-            "alphas and betas must be vectors of one length of at least 2, "
+        raise MismatchError(
+            "alpha and beta must be vectors of one length of at least 2, "
             f"got shapes {x.shape} and {y.shape}."
         )
-    if x[0] != 0 or x[-1] != 1 or not np.all(np.diff(x) > 0):
-        raise ValueError("alphas must increase strictly from 0 to 1.")
-    slopes = np.diff(y) / np.diff(x)
-    if not (
-        y[-1] == 0
-        and np.all(slopes <= 0)
-        and np.all(np.diff(slopes) >= -_TOLERANCE * (1.0 + np.abs(slopes[1:])))
-        and np.all(y <= 1.0 - x + _TOLERANCE)
-    ):
-        raise ValueError(
-            "betas must be non-increasing, convex, at most 1 - alphas and end at 0; "
-            "use tradeoff_from_pmfs to build a valid trade-off function."
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slopes = np.diff(y) / np.diff(x)
+        bends = np.diff(slopes) >= -_TOLERANCE * (1.0 + np.abs(slopes[1:]))
+    wanted = {
+        "alpha increasing": x[0] == 0 and x[-1] == 1 and np.all(np.diff(x) > 0),
+        "beta decreasing": y[-1] == 0 and np.all(np.diff(y) <= 0),
+        "a convex curve": np.all(bends),
+        "a curve below 1 - alpha": np.all(y <= 1.0 - x + _TOLERANCE),
+    }
+    missing = [name for name, holds in wanted.items() if not holds]
+    if missing:
+        raise AssumptionError(
+            "alpha and beta must be the corners of a trade-off function from alpha = 0 "
+            f"to (1, 0): not {', not '.join(missing)}; take the convex hull first, or "
+            "use tradeoff_from_pmfs."
         )
 
 

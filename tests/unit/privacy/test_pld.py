@@ -19,6 +19,7 @@ from undertow.privacy._pld_fourier import TiltedLaw, gather, grid_rows, smallest
 from undertow.privacy.gaussian import gdp_delta, gdp_epsilon
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
 from undertow.privacy.pld import PrivacyLossDistribution, compose_distributions
+from undertow.privacy.tradeoff import PiecewiseLinearTradeOff
 
 PLD = PrivacyLossDistribution
 BELOW = -1e-13  # how far a double-precision reference itself may be off
@@ -581,3 +582,13 @@ def test_a_minute_gaussian_part_beside_large_ones_does_not_overflow():
     minute = PrivacyLossDistribution.from_gaussian(1e-5)
     alone, beside = large.epsilon(1e-7), large.compose(minute).epsilon(1e-7)
     assert alone * (1 - 2e-3) <= beside <= alone * (1 + 2e-3)
+
+
+def test_steep_corners_with_rounded_slopes_are_read_as_by_a_trade_off_function():
+    alpha, beta = [0, 1e-9, 2e-9, 1], [1, 0.8, 0.6, 0]
+    slopes = np.diff(beta) / np.diff(alpha)
+    assert -1.0 < slopes[1] - slopes[0] < -1e-12  # one line, bent by its rounding
+    f, pair = PiecewiseLinearTradeOff(alpha, beta), PLD.from_tradeoff(alpha, beta)
+    for epsilon in (0.0, 1.0, 5.0, 18.0):
+        assert pair.delta(epsilon) >= f.delta(epsilon) * (1 - 1e-12)
+        assert pair.delta(epsilon) == pytest.approx(f.delta(epsilon), rel=1e-3)
