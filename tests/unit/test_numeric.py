@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from undertow.errors import SearchError
 from undertow.numeric.array import read_law
+from undertow.numeric.quadrature import panel_rule, unit_rule
 from undertow.numeric.rounding import (
     CLOSED_FORM,
     DOZENS,
@@ -245,3 +246,24 @@ def test_the_tolerance_of_a_law_is_that_of_its_exact_sum():
     read_law([0.5, 0.5 + 2.0**-30], "pmf", tolerance=2.0**-30)
     with pytest.raises(ValueError, match="divide by the sum"):
         read_law([0.5, 0.5 + 2.0**-30 + 2.0**-52], "pmf", tolerance=2.0**-30)
+
+
+@pytest.mark.parametrize("size", [1, 5, 32])
+def test_a_gauss_rule_integrates_polynomials_up_to_its_degree(size):
+    nodes, weights = unit_rule(size)
+    assert ((nodes > 0) & (nodes < 1)).all()
+    for degree in range(2 * size):
+        assert weights @ nodes**degree == pytest.approx(1 / (degree + 1), rel=1e-13)
+    missed = weights @ nodes ** (2 * size) - 1 / (2 * size + 1)
+    assert size > 5 or missed < -1e-9
+    with pytest.raises(ValueError, match="read-only"):
+        nodes[0] = 0.0
+
+
+def test_a_composite_rule_adds_up_its_panels():
+    cuts = np.array([0.0, 0.125, 0.5, 3.0])
+    nodes, weights = panel_rule(cuts, 12)
+    assert len(nodes) == 36
+    assert weights @ np.exp(nodes) == pytest.approx(math.exp(3) - 1, rel=1e-14)
+    inside = np.searchsorted(cuts, nodes) - 1
+    assert np.bincount(inside).tolist() == [12, 12, 12]

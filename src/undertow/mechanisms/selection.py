@@ -34,6 +34,7 @@ from undertow.mechanisms.base import (
 from undertow.mechanisms.noise.draw import Draw, read_positive
 from undertow.mechanisms.noise.secure import read_source
 from undertow.numeric.exact import Number, exact
+from undertow.numeric.quadrature import panel_rule, unit_rule
 from undertow.numeric.rounding import inflate
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
@@ -394,7 +395,7 @@ class NoisyMax(ScoreMechanism):
 
 def _permute_and_flip(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log law for score gaps."""
-    t, weights = _unit_rule(len(gaps))
+    t, weights = _product_rule(len(gaps))
     mass, block = np.zeros(len(gaps)), max(1, _BLOCK // len(gaps))
     for start in range(0, len(t), block):
         part = slice(start, start + block)
@@ -404,31 +405,21 @@ def _permute_and_flip(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.log(mass) - gaps)
 
 
-def _unit_rule(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _product_rule(size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a Gauss rule on [0, 1], exact for polynomials of degree size - 1.
 
     Past 128 factors the rule is composite, on panels that halve towards 0, where the
     product decays; its relative error is below 1e-12.
     """
     if size <= 128:
-        nodes, weights = np.polynomial.legendre.leggauss(size // 2 + 1)
-        return (nodes + 1) / 2, weights / 2
+        return unit_rule(size // 2 + 1)
     cuts = np.concatenate([[0.0], 2.0 ** np.arange(-20.0, 1.0)])
-    return _panel_rule(cuts)
-
-
-def _panel_rule(
-    cuts: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the composite Gauss rule on the panels between `cuts`."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    half = np.diff(cuts)[:, None] / 2
-    return (cuts[:-1, None] + half * (nodes + 1)).ravel(), (half * weights).ravel()
+    return panel_rule(cuts, _NODES)
 
 
 def _laplace_max(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log law of the largest of -gap + Laplace noise, by quadrature."""
-    y, weights = _panel_rule(_laplace_cuts(-gaps))
+    y, weights = panel_rule(_laplace_cuts(-gaps), _NODES)
     mass = np.zeros(len(gaps))
     block = max(1, _BLOCK // len(gaps))
     for start in range(0, len(y), block):

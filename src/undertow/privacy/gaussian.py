@@ -19,14 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
 from undertow._validate import check_non_negative
 from undertow.numeric.exact import round_up
+from undertow.numeric.quadrature import unit_rule
 from undertow.numeric.rounding import nudge_up
 from undertow.numeric.search import greatest_float, least_float
 
@@ -299,7 +298,7 @@ def _mills(x: float) -> float:
 
 def _mills_gap_by_quadrature(x: float, mu: float) -> float:
     """Return m(x) - m(x + mu) for mu below half of max(1, x)."""
-    nodes, weights = _legendre()
+    nodes, weights = unit_rule(_NODES)
     unit = 1.0 / max(1.0, x)
     slope = x * unit
     # The exponent reaches -40 at the end of the range; what is left is below 1e-16.
@@ -308,10 +307,3 @@ def _mills_gap_by_quadrature(x: float, mu: float) -> float:
     decay = np.exp(-slope * u - (unit * u) ** 2 / 2.0)
     integrand = decay * -np.expm1(-mu * unit * u)
     return unit * length * float(weights @ integrand)
-
-
-@lru_cache(maxsize=1)
-def _legendre() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the Gauss-Legendre rule on [0, 1]."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (nodes + 1.0) / 2.0, weights / 2.0

@@ -491,9 +491,9 @@ def _advance(
 # of the two end values plus :math:`B h^3/12` is above the integral of the maximum. The
 # integral of any one gain is below it. Cells are halved until the two agree.
 
-# Beyond this many standard deviations from every answer, 3e-19 of the mass is left.
-_REACH = 9.0
-_TAIL = 3e-19
+REACH, TAIL = 9.0, 3e-19
+"""Standard deviations from every answer, and what is left beyond: 2.3e-19."""
+
 _STEP = 0.5
 _HALVINGS = 60
 # Cells open at a time, and products of cells, guesses and answers in all.
@@ -569,7 +569,7 @@ def enclose(
         slack = 4 * UNIT * (cells + len(part) + float(line[-1])) * size
         lower.append(found.lower - slack)
         upper.append(found.upper + slack + 2 * _GRAIN * len(part))
-    outside = _TAIL * size
+    outside = TAIL * size
     return Enclosure(math.fsum(lower) - outside, math.fsum(upper) + outside)
 
 
@@ -582,12 +582,12 @@ def _clusters(
     answers far apart lose no digits; a group sees nothing of another but its tail.
     """
     numbers = np.arange(len(centres), dtype=np.intp)
-    breaks = np.flatnonzero(np.diff(centres) / law.scale > 2 * _REACH)
+    breaks = np.flatnonzero(np.diff(centres) / law.scale > 2 * REACH)
     found = []
     for part in np.split(numbers, breaks + 1):
         first, last = centres[part[0]], centres[part[-1]]
-        start = max(-_REACH, (law.low - first) / law.scale)
-        stop = min((last - first) / law.scale + _REACH, (law.high - first) / law.scale)
+        start = max(-REACH, (law.low - first) / law.scale)
+        stop = min((last - first) / law.scale + REACH, (law.high - first) / law.scale)
         if stop > start:
             found.append((part, (float(start), float(stop))))
     return found
@@ -776,9 +776,9 @@ def _rows(
 def _left_ends(apart: Floats, masses: Floats) -> tuple[Floats, Floats]:
     """Return the left ends of the intervals, and what they can miss."""
     error = (2 * len(masses) + 4096) * UNIT
-    low, high = np.full(len(apart), -_REACH), np.zeros(len(apart))
+    low, high = np.full(len(apart), -REACH), np.zeros(len(apart))
     ratio, slope = _ratio(apart, masses, low)
-    high[ratio < 1] = -_REACH  # the rest of the law is negligible
+    high[ratio < 1] = -REACH  # the rest of the law is negligible
     for round_ in range(_ROOT_ROUNDS):
         wide = np.flatnonzero(high - low > _WIDTH)
         if not wide.size:
@@ -798,7 +798,7 @@ def _left_ends(apart: Floats, masses: Floats) -> tuple[Floats, Floats]:
     with np.errstate(divide="ignore", over="ignore"):
         # Close answers have like laws, whatever the ends.
         short = np.minimum(_PEAK * error / -low, _PEAK * reach + reach**2 / 2)
-    return high, error + short + _PEAK * (high - low) + _TAIL
+    return high, error + short + _PEAK * (high - low) + TAIL
 
 
 def _ratio(apart: Floats, masses: Floats, place: Floats) -> tuple[Floats, Floats]:

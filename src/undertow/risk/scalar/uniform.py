@@ -39,6 +39,7 @@ from undertow.results import Bound, Calibration, Witness
 from undertow.risk.bounds._parts import BLIND, check_target, uniform_disagreement
 from undertow.risk.finite import Risk
 from undertow.risk.scalar.channel import ScalarLaw
+from undertow.risk.scalar.engine import REACH, TAIL
 
 # The target is lowered by this share, which covers the margin of the closed form.
 _SLACK = 4 * CLOSED_FORM
@@ -356,8 +357,6 @@ def _calibration(name: str, value: float, risk: float, method: str) -> Calibrati
 # :math:`B h^3/12` lie above and midpoints less :math:`B h^3/24` below.
 
 
-_REACH = 9.0
-_TAIL = 3e-19
 _FIRST = 1 << 10
 _POINTS = 1 << 21
 _WIDEST = 1e9
@@ -575,12 +574,12 @@ def _phi(z: Floats) -> Floats:
 def _enclose(window: _Window, tolerance: float) -> tuple[float, float]:
     """Enclose the integral over outputs by doubling the number of cells."""
     laplace = window.law.family == "laplace"
-    side = 0.0 if laplace else _REACH
+    side = 0.0 if laplace else REACH
     length, count = window.width + 2 * side, _FIRST
     # Beyond the interval Laplace gains decay alike, with integral 1.
     ends = np.array([0.0, window.width])
     rays = float(window.best(ends).sum()) if laplace else 0.0
-    outside = 0.0 if laplace else _TAIL
+    outside = 0.0 if laplace else TAIL
     while True:
         step = length / count
         places = -side + step * np.arange(2 * count + 1) / 2
