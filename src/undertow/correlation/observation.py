@@ -17,6 +17,7 @@ from scipy.special import betaln, chdtrc, ndtr, xlog1py, xlogy
 
 from undertow._validate import check_probability
 from undertow.errors import ModelError
+from undertow.numeric.search import bisect_each
 
 MISSING = -1
 """Code of a missing record."""
@@ -201,12 +202,12 @@ def _edge(
     outside: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Bisect to where the log likelihood falls below `least`; end on the outer side."""
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        kept = xlogy(k, middle) + xlog1py(rest, -middle) >= least
-        inside = np.where(kept, middle, inside)
-        outside = np.where(kept, outside, middle)
-    return outside
+    return bisect_each(
+        lambda share: ~(xlogy(k, share) + xlog1py(rest, -share) >= least),
+        inside=outside,
+        outside=inside,
+        rounds=_HALVINGS,
+    )
 
 
 # Does the model fit? Tests whose failure sends one back to the general bound.

@@ -40,6 +40,7 @@ from undertow.correlation import (
 from undertow.errors import AssumptionError, InfeasibleTarget, PlanError
 from undertow.numeric.exact import round_down, round_up, round_up_decimal
 from undertow.numeric.rounding import log_down
+from undertow.numeric.search import bisect
 from undertow.privacy.conversion import zcdp_to_approx
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.release.plan.noise import ClaimUnit, IntegerNoise, Reach
@@ -647,13 +648,13 @@ def calibrate_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
         )
     while _converts(high, epsilon, delta=delta):
         low, high = high, 2 * high
-    for _ in range(_ROUNDS):
-        middle = (low + high) / 2
-        if _converts(middle, epsilon, delta=delta):
-            low = middle
-        else:
-            high = middle
-    return Fraction(low * (1 - _MARGIN))
+    rho = bisect(
+        lambda tried: _converts(tried, epsilon, delta=delta),
+        inside=low,
+        outside=high,
+        rounds=_ROUNDS,
+    )
+    return Fraction(rho * (1 - _MARGIN))
 
 
 def _converts(rho: float, epsilon: Fraction, *, delta: Fraction) -> bool:

@@ -25,9 +25,9 @@ from undertow.mechanisms import (
     NoiseSource,
     SecureSource,
 )
-from undertow.numeric.array import Array
+from undertow.numeric.array import Array, Bools
 from undertow.numeric.rounding import inflate, log_down
-from undertow.numeric.search import greatest_int
+from undertow.numeric.search import bisect_each, greatest_int
 from undertow.privacy.loss import ZCDP, Loss, Pure
 from undertow.spaces.base import Metric
 
@@ -718,14 +718,14 @@ def _laplace_radius(large: Array, small: Array, *, beta: float) -> Array:
     below = np.zeros_like(above)
     close = small > 0.99 * large
     square = np.where(close, 0.5, small / large) ** 2
-    for _ in range(100):
-        t = (below + above) / 2.0
+
+    def fits(t: Array) -> Bools:
         x = t / large
         apart = (np.exp(-x) - square * np.exp(-t / small)) / (1.0 - square)
         tail = np.where(close, (1.0 + x / 2.0) * np.exp(-x), apart)
-        fits = tail <= beta * (1.0 - _MARGIN)
-        above, below = np.where(fits, t, above), np.where(fits, below, t)
-    return above
+        return np.asarray(tail <= beta * (1.0 - _MARGIN))
+
+    return bisect_each(fits, inside=above, outside=below, rounds=100)
 
 
 # Choosing the keys to publish: noisy numbers of units above a proved threshold.
