@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-Exact = int | Fraction | float
+from undertow.numeric.exact import Exact, round_down, round_up
 
 LIBM_ULPS = 4
 """Units in the last place by which a directed elementary function is moved."""
@@ -83,7 +83,7 @@ def exp_up(exponent: Exact) -> float:
     if exponent == 0:
         return 1.0
     try:
-        return nudge_up(math.exp(_float_above(exponent)), LIBM_ULPS)
+        return nudge_up(math.exp(round_up(exponent)), LIBM_ULPS)
     except OverflowError:
         return math.inf
 
@@ -93,7 +93,7 @@ def expm1_up(exponent: Exact) -> float:
     if exponent == 0:
         return 0.0
     try:
-        return nudge_up(math.expm1(_float_above(exponent)), LIBM_ULPS)
+        return nudge_up(math.expm1(round_up(exponent)), LIBM_ULPS)
     except OverflowError:
         return math.inf
 
@@ -103,7 +103,7 @@ def expm1_down(exponent: Exact) -> float:
     if exponent in (0, math.inf):
         return float(exponent)
     try:
-        return nudge_down(math.expm1(_float_below(exponent)), LIBM_ULPS)
+        return nudge_down(math.expm1(round_down(exponent)), LIBM_ULPS)
     except OverflowError:
         return math.nextafter(math.inf, 0.0)
 
@@ -122,23 +122,13 @@ def log_down(value: Exact) -> float:
         return 0.0 if value == 1 else math.inf
     ratio = Fraction(value)
     if Fraction(1, 2) < ratio < 2:
-        return nudge_down(math.log1p(_float_below(ratio - 1)), LIBM_ULPS)
+        return nudge_down(math.log1p(round_down(ratio - 1)), LIBM_ULPS)
     if 1e-300 < ratio < 1e300:
         return nudge_down(math.log(float(ratio)), LIBM_ULPS)
     above, below = math.log(ratio.numerator), math.log(ratio.denominator)
     # Two rounded logarithms: their errors are relative to the larger of them.
     error = LIBM_ULPS * math.ulp(max(above, below))
     return nudge_down(above - below - error, LIBM_ULPS)
-
-
-def _float_above(value: Exact) -> float:
-    nearest = float(value)
-    return nearest if nearest >= value else nudge_up(nearest)
-
-
-def _float_below(value: Exact) -> float:
-    nearest = float(value)
-    return nearest if nearest <= value else nudge_down(nearest)
 
 
 _GUARD = 16
