@@ -21,8 +21,7 @@ from undertow.composition.sequential import ApproxTerm, ComposedMetric, exact_de
 from undertow.errors import MismatchError
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Metric, View
-from undertow.spaces.metric import Quotient
-from undertow.spaces.quotient import Dependency, require_dependencies
+from undertow.spaces.quotient import Dependency, Quotient, require_dependencies
 
 Matrix = npt.NDArray[np.float64]
 Dependencies = Dependency | Sequence[Dependency]

@@ -143,6 +143,37 @@ def canonical_quotient(
     return index, matrix
 
 
+@dataclass(frozen=True, slots=True)
+class Quotient(Metric):
+    """The quotient of a metric by the fibres of a view.
+
+    Parameters
+    ----------
+    base : Metric
+        A metric on the domain in which the whole mechanism was proved private.
+    view : View
+        What the mechanism reads, and nothing else.
+
+    Notes
+    -----
+    See :func:`quotient_distance`, which computes it.
+    """
+
+    base: Metric
+    view: View
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"{self.base.name} modulo {self.view.name}"
+
+    def distance(self, first: Database, second: Database, domain: Domain) -> float:
+        """Return the quotient distance."""
+        return quotient_distance(
+            self.base, self.view, domain=domain, first=first, second=second
+        )
+
+
 def quotient_distance(
     base: Metric, view: View, *, domain: Domain, first: Database, second: Database
 ) -> float:

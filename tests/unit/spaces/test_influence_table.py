@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 
 from undertow.errors import AssumptionError, MismatchError, VacuousGranularityError
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Table
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._table import record_row, replacement_row
 from undertow.spaces.metric import (
     AbsoluteDifference,
@@ -15,12 +16,11 @@ from undertow.spaces.metric import (
     Euclidean,
     FunctionMetric,
     LpNorm,
-    Pullback,
-    Quotient,
     Scaled,
     SymmetricDifference,
     ZeroMetric,
 )
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import (
     Attribute,
     Bounded,
@@ -40,6 +40,7 @@ from undertow.spaces.view import (
     SortedPosition,
     Truncate,
 )
+from undertow.spaces.view.range import Pullback
 
 CITY = Table(("N", "S", "E"))
 COUNT = Select("N", statistic="count")

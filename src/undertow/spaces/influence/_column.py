@@ -30,13 +30,12 @@ from undertow.spaces.metric import (
     DiscreteMetric,
     Euclidean,
     LpNorm,
-    Pullback,
-    Quotient,
     Scaled,
     Values,
     ZeroMetric,
     image_or_values,
 )
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import (
     Attribute,
     Bounded,
@@ -76,6 +75,7 @@ from undertow.spaces.view import (
     Window,
     declared_stretch,
 )
+from undertow.spaces.view.range import Pullback
 
 Step = tuple[str, Exact]
 """``("scale", factor)``, ``("cap", most)`` or ``("ceil", size)``."""

@@ -18,15 +18,17 @@ import heapq
 import itertools
 import math
 from collections import deque
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from undertow.errors import AssumptionError
-from undertow.numeric.exact import Exact, ext_scale
+from undertow.numeric.exact import Exact, ext_scale, round_up
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
 from undertow.spaces.domain import ENUMERATION_LIMIT, FiniteDomain, in_words
-from undertow.spaces.metric import Pullback, Quotient, Scaled, Values, image_or_values
+from undertow.spaces.metric import Scaled, Values, image_or_values
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import FreeLunch, Group
 from undertow.spaces.view.general import Chain
 
@@ -242,6 +244,39 @@ class ViewRange:
                     if step < math.inf:
                         heapq.heappush(queue, (length + step, next(ticket), there))
         return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Pullback(Metric):
+    """The distance of what a view shows: ``d(f(D), f(E))``.
+
+    Parameters
+    ----------
+    base : Metric
+        A metric on the values of the view.
+    view : View
+        The map.
+
+    Notes
+    -----
+    A granularity counts its steps along values of the view; see
+    :class:`ViewRange`.
+    """
+
+    base: Metric
+    view: View
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"{self.base.name} through {self.view.name}"
+
+    def distance(self, first: Database, second: Database, domain: Domain) -> float:
+        """Return the distance between the two values of the view, rounded up."""
+        ours = self.view.apply(first, domain)
+        theirs = self.view.apply(second, domain)
+        distance = range_of(self.view, domain).distance(self.base, ours, theirs)
+        return round_up(distance)
 
 
 @lru_cache(maxsize=64)
