@@ -15,7 +15,7 @@ from undertow.spaces.influence._stream import stream_family
 from undertow.spaces.influence._table import table_family
 from undertow.spaces.unit import FreeLunch, Group, Trajectory
 
-__all__ = ["change_family"]
+__all__ = ["change_family", "structural_family"]
 
 # Pairs of databases, times columns, up to which several steps at once are compared pair
 # by pair where the classes give a bound only.
@@ -59,12 +59,31 @@ def change_family(
     target = _plain_target(target, domain)
     if not has_neighbours(domain, target, name="target"):
         return listed([Row(Change("none", "no change: there is one database"), {})])
-    family = _structural(domain, target, columns)
+    family = structural_family(domain, target, columns=columns)
     several = isinstance(target, FreeLunch | Group)
     loose = family is not None and several and not family.tight
     if family is None or (loose and _few_pairs(domain, columns)):
         family = finite_family(domain, target, columns=columns)
     return family
+
+
+def structural_family(
+    domain: Domain, target: Granularity, *, columns: tuple[Column, ...]
+) -> ChangeFamily | None:
+    """Return the change classes by formula; None where none are proved.
+
+    The target has neighbours in the domain; the domain is never listed.
+    """
+    target = _plain_target(target, domain)
+    if isinstance(domain, Table):
+        return table_family(domain, target, columns=columns)
+    if isinstance(domain, Rows):
+        return rows_family(domain, target, columns=columns)
+    if isinstance(domain, Stream):
+        return stream_family(domain, target, columns=columns)
+    if isinstance(domain, Graph):
+        return graph_family(domain, target, columns=columns)
+    return None
 
 
 def _plain_target(target: Granularity, domain: Domain) -> Granularity:
@@ -83,17 +102,3 @@ def _plain_target(target: Granularity, domain: Domain) -> Granularity:
 
 def _few_pairs(domain: Domain, columns: tuple[Column, ...]) -> bool:
     return domain.count() ** 2 * len(columns) <= _COMPARED_PAIRS
-
-
-def _structural(
-    domain: Domain, target: Granularity, columns: tuple[Column, ...]
-) -> ChangeFamily | None:
-    if isinstance(domain, Table):
-        return table_family(domain, target, columns=columns)
-    if isinstance(domain, Rows):
-        return rows_family(domain, target, columns=columns)
-    if isinstance(domain, Stream):
-        return stream_family(domain, target, columns=columns)
-    if isinstance(domain, Graph):
-        return graph_family(domain, target, columns=columns)
-    return None
