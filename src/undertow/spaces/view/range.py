@@ -14,10 +14,9 @@ is read on the range of a view.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
-from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -26,6 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 from undertow.errors import AssumptionError
 from undertow.numeric.exact import Exact, ext_scale, round_up
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
+from undertow.spaces.canonical import shortest_paths
 from undertow.spaces.domain import ENUMERATION_LIMIT, FiniteDomain, in_words
 from undertow.spaces.metric import Scaled, Values, image_or_values
 from undertow.spaces.quotient import Quotient
@@ -77,7 +77,7 @@ class ViewRange:
     def __init__(self, view: View, domain: Domain) -> None:
         self.view, self.domain = view, domain
         self.image = image_or_values(view, domain)
-        self._chains: dict[Granularity, dict[Database, dict[Database, int]]] = {}
+        self._chains: dict[Granularity, dict[Database, dict[Database, Exact]]] = {}
         self._next: dict[Granularity, dict[Database, list[Database]]] = {}
 
     @cached_property
@@ -162,19 +162,14 @@ class ViewRange:
                 "state one claim for each of its parts."
             )
 
-    def _reached(self, unit: Granularity, start: Database) -> dict[Database, int]:
+    def _reached(self, unit: Granularity, start: Database) -> dict[Database, Exact]:
         """Return the steps from one value to all it reaches inside the range."""
         known = self._chains.setdefault(unit, {})
         if start not in known:
             around = self._neighbours(unit)
-            steps, waiting = {start: 0}, deque([start])
-            while waiting:
-                here = waiting.popleft()
-                for there in around[here]:
-                    if there not in steps:
-                        steps[there] = steps[here] + 1
-                        waiting.append(there)
-            known[start] = steps
+            known[start] = shortest_paths(
+                lambda here: ((there, 1) for there in around[here]), start
+            )
         return known[start]
 
     def _neighbours(self, unit: Granularity) -> dict[Database, list[Database]]:
@@ -227,23 +222,15 @@ class ViewRange:
         goal: Database,
     ) -> Exact:
         """Return the shortest path between two fibres; moves inside one are free."""
-        ticket = itertools.count()  # labels need not be comparable
-        queue: list[tuple[Exact, int, Database]] = [(0, next(ticket), start)]
-        done: set[Database] = set()
-        while queue:
-            length, _, here = heapq.heappop(queue)
-            if here == goal:
-                return length
-            if here in done:
-                continue
-            done.add(here)
-            for there, members in fibres.items():
-                if there not in done:
-                    pairs = itertools.product(fibres[here], members)
-                    step = min(self.distance(base, *pair) for pair in pairs)
-                    if step < math.inf:
-                        heapq.heappush(queue, (length + step, next(ticket), there))
-        return math.inf
+        left = dict(fibres)  # whatever was reached is never nearer later
+
+        def steps(here: Database) -> Iterator[tuple[Database, Exact]]:
+            del left[here]
+            for there, members in left.items():
+                pairs = itertools.product(fibres[here], members)
+                yield there, min(self.distance(base, *pair) for pair in pairs)
+
+        return shortest_paths(steps, start, goal=goal).get(goal, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
