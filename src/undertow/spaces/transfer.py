@@ -32,21 +32,16 @@ from undertow.spaces.canonical import canonical_matrix, check_domain, neighbour_
 from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Graph, Rows, Stream, Table, in_words
 from undertow.spaces.influence import structural_family
+from undertow.spaces.influence._column import MEASURED
 from undertow.spaces.unit import (
     Attribute,
-    Bounded,
-    BoundedById,
     Edge,
-    Edit,
-    Element,
-    Event,
     FreeLunch,
     Group,
     Local,
     LTrajectory,
     Node,
     Trajectory,
-    Unbounded,
     User,
     WEvent,
 )
@@ -56,22 +51,6 @@ _ENUMERATED = 3_000
 # Neighbours are written out where they hold at most so many records, or cells.
 _SHOWN_RECORDS = 1_000_000
 _SHOWN_CELLS = 100_000
-# The granularities whose distances the change classes know.
-_KNOWN: tuple[type[Granularity], ...] = (
-    Attribute,
-    Bounded,
-    BoundedById,
-    Edge,
-    Edit,
-    Element,
-    Event,
-    FreeLunch,
-    LTrajectory,
-    Node,
-    Unbounded,
-    User,
-    WEvent,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +222,7 @@ def transfer_bound(
     """
     unit, size = _in_steps(have, domain)
     step, times = _in_steps(want, domain)
-    if type(unit) not in _KNOWN:
+    if type(unit) not in MEASURED:
         return None
     column = Column(Identity(), unit, "view")
     family = structural_family(_plain_cells(domain), want, columns=(column,))

@@ -28,6 +28,7 @@ from undertow.spaces.unit import (
     Edit,
     FreeLunch,
     Group,
+    Relation,
     Unbounded,
 )
 from undertow.spaces.view import (
@@ -291,3 +292,13 @@ def test_rows_of_a_replacement_name_the_cells():
     assert row.change.summary == "replace a record of cell 'N' by one of cell 'S'"
     with pytest.raises(ValueError, match="got 'X'"):
         replacement_row(CITY, columns=columns, source="N", destination="X")
+
+
+def test_what_a_relation_of_ones_own_measures_is_not_known_to_be_attained():
+    table = Table(("a", "b"), values_per_cell=1, size=2)
+    own = Relation("anything", lambda first, second: True)
+    family = change_family(
+        table, Bounded(), columns=[Column(Identity(), own, "common")]
+    )
+    top = family.maximise([Charge((0,), lambda influences: influences)])
+    assert (top.value, top.tight) == (math.inf, False)
