@@ -119,15 +119,7 @@ def test_every_package_has_its_place_in_the_house():
 
 
 # Modules that still know each other, through imports inside of functions.
-KNOTS: list[set[str]] = [
-    {
-        "undertow.spaces.metric",
-        "undertow.spaces.quotient",
-        "undertow.spaces.view.general",
-        "undertow.spaces.view.range",
-        "undertow.spaces.view.table",
-    },
-]
+KNOTS: list[set[str]] = []
 
 
 def module_name(path: Path) -> str:

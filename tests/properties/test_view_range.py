@@ -33,7 +33,6 @@ from undertow.spaces.influence._run import finite_family
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
-    Pullback,
     Scaled,
     SymmetricDifference,
 )
@@ -78,7 +77,7 @@ from undertow.spaces.view import (
     VertexPairs,
     Window,
 )
-from undertow.spaces.view.range import range_of
+from undertow.spaces.view.range import Pullback, range_of
 
 # ---------------------------------------------------------------- random cases
 

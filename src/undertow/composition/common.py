@@ -22,8 +22,7 @@ from undertow.errors import MismatchError
 from undertow.numeric.array import Matrix
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Metric, View
-from undertow.spaces.metric import Quotient
-from undertow.spaces.quotient import Dependency, require_dependencies
+from undertow.spaces.quotient import Dependency, Quotient, require_dependencies
 
 Dependencies = Dependency | Sequence[Dependency]
 

@@ -44,10 +44,10 @@ from undertow.spaces.change import (
     Column,
     FrontPoint,
     Row,
-    change_family,
     restrict,
     totals,
 )
+from undertow.spaces.influence import change_family
 from undertow.spaces.metric import DiscreteMetric
 
 

@@ -19,8 +19,9 @@ from undertow.numeric.exact import Exact, Number, exact, ext_scale, round_up
 from undertow.privacy.group import group
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.base import Database, Domain, Metric, View
-from undertow.spaces.metric import Pullback, Quotient, Scaled
-from undertow.spaces.view.range import HasExactDistance, range_of
+from undertow.spaces.metric import Scaled
+from undertow.spaces.quotient import Quotient
+from undertow.spaces.view.range import HasExactDistance, Pullback, range_of
 
 # Four correctly rounded operations and two exponentials of one unit in the last place.
 _SLACK = 2.0**-48

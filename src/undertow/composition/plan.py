@@ -32,8 +32,9 @@ from undertow.privacy.conversion import convert
 from undertow.privacy.loss import Approx, Loss
 from undertow.results import Witness, escape_markup, to_plain
 from undertow.spaces.base import Domain, Granularity, Metric, View
-from undertow.spaces.change import Change, Charge, Column, Row, change_family, totals
+from undertow.spaces.change import Change, Charge, Column, Row, totals
 from undertow.spaces.domain import Graph, Table
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._table import record_row, replacement_row
 from undertow.spaces.metric import image_or_values
 from undertow.spaces.sensitivity import verify_lipschitz

@@ -18,8 +18,8 @@ from undertow.errors import AssumptionError
 from undertow.numeric.exact import Exact, ext_sum, round_up, sqrt_up
 from undertow.privacy.loss import Approx, Loss
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
-from undertow.spaces.metric import Pullback, Scaled, image_or_values
-from undertow.spaces.view.range import range_of
+from undertow.spaces.metric import Scaled, image_or_values
+from undertow.spaces.view.range import Pullback, range_of
 
 Pair = tuple[Database, Database]
 DeltaFunction = Callable[[Database, Database, Domain], Exact]

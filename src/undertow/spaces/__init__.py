@@ -21,13 +21,7 @@ from undertow.spaces.canonical import (
     vertex_cover,
     w_event_distance,
 )
-from undertow.spaces.change import (
-    Change,
-    ChangeFamily,
-    Column,
-    Row,
-    change_family,
-)
+from undertow.spaces.change import Change, ChangeFamily, Column, Row
 from undertow.spaces.domain import (
     FiniteDomain,
     Graph,
@@ -36,6 +30,7 @@ from undertow.spaces.domain import (
     Stream,
     Table,
 )
+from undertow.spaces.influence import change_family
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
@@ -43,8 +38,6 @@ from undertow.spaces.metric import (
     FunctionMetric,
     LpNorm,
     MatrixMetric,
-    Pullback,
-    Quotient,
     Scaled,
     SymmetricDifference,
     ZeroMetric,
@@ -65,6 +58,7 @@ from undertow.spaces.partition import (
 )
 from undertow.spaces.quotient import (
     Dependency,
+    Quotient,
     canonical_quotient,
     min_privacy,
     quotient_distance,
@@ -138,6 +132,7 @@ from undertow.spaces.view.graph import (
     count_cliques,
     unique_maximal_clique,
 )
+from undertow.spaces.view.range import Pullback
 
 __all__ = [
     "AbsoluteDifference",

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from heapq import heappop, heappush
+from itertools import combinations, count, islice
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,6 +28,7 @@ from undertow.errors import (
     SearchError,
     VacuousGranularityError,
 )
+from undertow.numeric.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity
 from undertow.spaces.domain import (
     ENUMERATION_LIMIT,
@@ -416,6 +418,50 @@ def _grown_side(
             )
     visited |= grown
     return visited, grown
+
+
+_NOWHERE = object()
+
+
+def shortest_paths(
+    steps: Callable[[Any], Iterable[tuple[Any, Exact]]],
+    start: Hashable,
+    *,
+    goal: object = _NOWHERE,
+) -> dict[Any, Exact]:
+    """Return the least length of a path from `start` to all that it reaches.
+
+    Parameters
+    ----------
+    steps : callable
+        A point -> the points one step further, and how long each step is; asked once
+        for each point, the nearest first. Steps of infinite length lead nowhere.
+    start : hashable
+        Where the paths begin.
+    goal : hashable, optional
+        Where the search may end: lengths to points further away are then not final.
+
+    Examples
+    --------
+    >>> ways = {"a": [("b", 1), ("c", 5)], "b": [("c", 2)], "c": []}
+    >>> shortest_paths(ways.__getitem__, "a")
+    {'a': 0, 'b': 1, 'c': 3}
+    """
+    lengths: dict[Any, Exact] = {start: 0}
+    ticket = count()  # points need not be comparable
+    queue: list[tuple[Exact, int, Any]] = [(0, next(ticket), start)]
+    while queue:
+        length, _, here = heappop(queue)
+        if here == goal:
+            break
+        if length > lengths[here]:
+            continue  # reached on a shorter way since
+        for there, step in steps(here):
+            reached = length + step
+            if reached < lengths.get(there, math.inf):
+                lengths[there] = reached
+                heappush(queue, (reached, next(ticket), there))
+    return lengths
 
 
 def neighbour_pairs(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from undertow.numeric.exact import Exact
-from undertow.spaces.base import Domain, Granularity, Metric, View
+from undertow.spaces.base import Metric, View
 
 Setting = Literal["view", "common"]
 """``view``: private on the range of the view; ``common``: on the whole domain."""
@@ -236,40 +236,3 @@ def _add(values: Iterable[Exact]) -> Exact:
             return math.inf
         total = total + value
     return total
-
-
-def change_family(
-    domain: Domain, target: Granularity, *, columns: Sequence[Column]
-) -> ChangeFamily:
-    """Return the change classes of `target` on `domain` as seen by `columns`.
-
-    Parameters
-    ----------
-    domain : Domain
-        The databases; not enumerated unless it is finite by definition.
-    target : Granularity
-        What one protected unit is.
-    columns : sequence of Column
-        Different views, units and settings; equal columns should be given once.
-
-    Returns
-    -------
-    ChangeFamily
-        Covers every neighbour pair; see its `tight` and `notes`.
-
-    Raises
-    ------
-    VacuousGranularityError
-        If `target` has no neighbours in `domain`, or a common-domain unit has none.
-    MismatchError
-        If a view, unit or target does not fit the domain.
-
-    Notes
-    -----
-    Where a view cannot answer for a change its influence is infinite in the view
-    setting, one step in a discrete unit, and the distance of the pair in the unit in
-    the common setting: unknown never becomes zero.
-    """
-    from undertow.spaces.influence import family_for  # the families subclass this ABC
-
-    return family_for(domain, target, columns=tuple(columns))

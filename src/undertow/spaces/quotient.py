@@ -11,7 +11,7 @@ That a mechanism reads its view and nothing else is argued, and never a default.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from undertow._validate import check_choice
 from undertow.errors import MismatchError, NotionMismatchError, UnprovedDependencyError
 from undertow.numeric.array import Matrix
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
+from undertow.spaces.canonical import shortest_paths
 from undertow.spaces.domain import Table, require_enumerable, require_members
 from undertow.spaces.metric import SymmetricDifference, check_pseudometric
 from undertow.spaces.unit import Bounded, Edit, Trajectory, Unbounded
@@ -134,12 +135,44 @@ def canonical_quotient(
     -----
     Each fibre is contracted to one vertex; breadth-first search from every class.
     """
+    from scipy.sparse.csgraph import shortest_path
+
     index, adjacency = _contract(granularity, view, domain)
-    matrix = np.full((len(adjacency), len(adjacency)), math.inf)
-    for source in range(len(adjacency)):
-        for target, steps in _search(adjacency, source).items():
-            matrix[source, target] = steps
-    return index, matrix
+    joined = np.zeros((len(adjacency), len(adjacency)), dtype=np.int8)
+    for one, others in enumerate(adjacency):
+        joined[one, list(others)] = 1
+    return index, np.asarray(shortest_path(joined, unweighted=True), dtype=float)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient(Metric):
+    """The quotient of a metric by the fibres of a view.
+
+    Parameters
+    ----------
+    base : Metric
+        A metric on the domain in which the whole mechanism was proved private.
+    view : View
+        What the mechanism reads, and nothing else.
+
+    Notes
+    -----
+    See :func:`quotient_distance`, which computes it.
+    """
+
+    base: Metric
+    view: View
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"{self.base.name} modulo {self.view.name}"
+
+    def distance(self, first: Database, second: Database, domain: Domain) -> float:
+        """Return the quotient distance."""
+        return quotient_distance(
+            self.base, self.view, domain=domain, first=first, second=second
+        )
 
 
 def quotient_distance(
@@ -170,7 +203,11 @@ def quotient_distance(
     if isinstance(base, Granularity):
         base.require_domain(domain)
         index, adjacency = _contract(base, view, domain)
-        return float(_search(adjacency, index[ours]).get(index[theirs], math.inf))
+        start, goal = index[ours], index[theirs]
+        found = shortest_paths(
+            lambda here: ((there, 1) for there in adjacency[here]), start, goal=goal
+        )
+        return float(found.get(goal, math.inf))
     return _enumerated_quotient(base, view, domain, ours, theirs)
 
 
@@ -255,17 +292,6 @@ def _contract(
         for other in granularity.neighbours(database, domain):
             adjacency[index[value]].add(index[shown[other]])
     return index, adjacency
-
-
-def _search(adjacency: list[set[int]], source: int) -> dict[int, int]:
-    steps, queue = {source: 0}, deque([source])
-    while queue:
-        here = queue.popleft()
-        for there in adjacency[here]:
-            if there not in steps:
-                steps[there] = steps[here] + 1
-                queue.append(there)
-    return steps
 
 
 def _closed_quotient(

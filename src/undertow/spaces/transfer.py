@@ -6,34 +6,21 @@ r"""Restating a guarantee at another granularity.
 A guarantee held at :math:`\mathcal G_1` (*have*) becomes one at :math:`\mathcal G_2`
 (*want*) by that factor: :math:`\varepsilon \to k\varepsilon`,
 :math:`\rho \to k^2\rho`, :math:`\mu \to k\mu`. If it is infinite there is no transfer.
-Formulas cover the catalogue; elsewhere the pairs of a small domain are inspected.
 
-On tables and rows every change is summarised by how many records it takes away and puts
-in, or how many ids it touches in which way; distances and relations depend on nothing
-else, so that the factor is a maximum over a handful of extreme changes, and exact.
-
-On streams of :math:`n` users and :math:`T` times event, window, trajectory-segment and
-user level are one family: a step changes entries within :math:`w` consecutive times, at
-most one per time, of one user or of any users. An event is a window of one time; a user
-is a window of all times of one user.
-
-========================= =================================================
-from windows of w, to ... factor
-========================= =================================================
-v times of one user       :math:`\lceil v/w \rceil`
-v times, any users        :math:`\lceil v/w \rceil`; of one user's windows
-                          :math:`\lfloor v/w \rfloor \min(w,n) + \min(v \bmod w, n)`
-any k times of one user   :math:`\min(k, \lceil T/w \rceil)`
-any change                :math:`n \lceil T/w \rceil`
-========================= =================================================
+The factor is the largest influence, on a release that sees everything, of the change
+classes of *want* (:mod:`undertow.spaces.influence`). Where the classes give an upper
+bound, neighbours as far apart as it says prove that it is attained; otherwise the pairs
+of a small domain are inspected.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 
@@ -42,26 +29,28 @@ from undertow.privacy.group import group
 from undertow.privacy.loss import Loss
 from undertow.spaces.base import Database, Domain, Granularity
 from undertow.spaces.canonical import canonical_matrix, check_domain, neighbour_matrix
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Graph, Rows, Stream, Table, in_words
-from undertow.spaces.unit.generic import (
+from undertow.spaces.influence import structural_family
+from undertow.spaces.influence._column import MEASURED
+from undertow.spaces.unit import (
+    Attribute,
+    Edge,
     FreeLunch,
     Group,
     Local,
-    multiset_distance,
-    row_distance,
-)
-from undertow.spaces.unit.graph import Edge, Node
-from undertow.spaces.unit.stream import (
-    Element,
-    Event,
     LTrajectory,
+    Node,
     Trajectory,
     User,
     WEvent,
 )
-from undertow.spaces.unit.table import Attribute, Bounded, BoundedById, Edit, Unbounded
+from undertow.spaces.view import Identity
 
 _ENUMERATED = 3_000
+# Neighbours are written out where they hold at most so many records, or cells.
+_SHOWN_RECORDS = 1_000_000
+_SHOWN_CELLS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +105,9 @@ def transfer_factor(have: Granularity, want: Granularity, domain: Domain) -> Tra
     -----
     Thesis, Proposition A.7; paper, Proposition A.3. The prose after both states the
     consequence the other way round: a finite factor means that what *want* protects
-    is protected by a mechanism proved at *have*. Formulas cover the catalogue on
-    tables, rows, streams and graphs; where a formula is only an upper bound, domains
-    of at most 3000 databases are inspected instead.
+    is protected by a mechanism proved at *have*. Change classes cover the
+    catalogue on tables, rows, streams and graphs; where they give only an upper bound,
+    domains of at most 3000 databases are inspected instead.
 
     Examples
     --------
@@ -134,10 +123,9 @@ def transfer_factor(have: Granularity, want: Granularity, domain: Domain) -> Tra
             f"want must have neighbours in the domain, got {want.name} on a domain of "
             "one database."
         )
-    closed = _closed(have, want, domain)
-    if closed is not None and (closed.exact or domain.count() > _ENUMERATED):
-        factor, change, pair, exact = closed
-        return Transfer(have.name, want.name, factor, change, pair, exact, False)
+    bound = transfer_bound(have, want, domain)
+    if bound is not None and (bound.exact or domain.count() > _ENUMERATED):
+        return bound
     if domain.count() > _ENUMERATED:
         raise AssumptionError(
             f"domain must have at most {_ENUMERATED} databases where no formula is "
@@ -145,18 +133,6 @@ def transfer_factor(have: Granularity, want: Granularity, domain: Domain) -> Tra
             "use a smaller instance of the same kind."
         )
     return _inspected(have, want, domain)
-
-
-def _closed(have: Granularity, want: Granularity, domain: Domain) -> Closed | None:
-    if isinstance(domain, Table):
-        return table_transfer(have, want, domain)
-    if isinstance(domain, Rows):
-        return rows_transfer(have, want, domain)
-    if isinstance(domain, Stream):
-        return stream_transfer(have, want, domain)
-    if isinstance(domain, Graph):
-        return graph_transfer(have, want, domain)
-    return None
 
 
 def _inspected(have: Granularity, want: Granularity, domain: Domain) -> Transfer:
@@ -228,627 +204,310 @@ def transfer_matrix(
     )
 
 
-class Closed(NamedTuple):
-    """A factor by formula; `exact` if attained, else an upper bound."""
+def transfer_bound(
+    have: Granularity, want: Granularity, domain: Domain
+) -> Transfer | None:
+    """Return the factor by the change classes of `want`, whatever the domain's size.
 
-    factor: float
-    change: str
-    pair: tuple[Database, Database] | None = None
-    exact: bool = True
+    Returns
+    -------
+    Transfer or None
+        An upper bound, if it is not `exact`; None where no classes are known.
+
+    Notes
+    -----
+    A factor of one is attained, because neighbours are different databases. So is the
+    distance of several steps in their own granularity, up to a finite diameter: a
+    shortest path passes every distance.
+    """
+    unit, size = _in_steps(have, domain)
+    step, times = _in_steps(want, domain)
+    if type(unit) not in MEASURED:
+        return None
+    column = Column(Identity(), unit, "view")
+    family = structural_family(_plain_cells(domain), want, columns=(column,))
+    if family is None:
+        return None
+    top = family.maximise([Charge((0,), lambda influences: influences)])
+    distance = math.inf if top.value == math.inf else int(top.value)
+    factor = distance if distance == math.inf else -(-int(distance) // size)
+    pair = _farthest(unit, step, times, domain, distance)
+    exact = top.tight or factor == 1 or pair is not None
+    if not exact and unit == step and times > 1:
+        whole = transfer_bound(unit, FreeLunch(), domain)
+        exact = whole is not None and whole.exact and whole.factor < math.inf
+    shown = None if pair is _HIDDEN else pair
+    change = top.row.change.summary.replace("inf times", "any number of times")
+    return Transfer(have.name, want.name, factor, change, shown, exact, False)
 
 
-def ceil_div(value: float, by: int) -> float:
-    """Return `value` over `by`, rounded up; infinity stays."""
-    return value if value == math.inf else -(-int(value) // by)
+def _plain_cells(domain: Domain) -> Domain:
+    """Return a domain whose records lie in one cell each, where nothing looks at cells.
+
+    Distances of whole tables only see how many records, and attributes, differ.
+    """
+    if not isinstance(domain, Table) or not domain.multi:
+        return domain
+    return replace(
+        domain,
+        cells=() if domain.attributes else ("any",),
+        values_per_cell=1 if domain.universe_size == 1 else None,
+        multi=False,
+        max_cells=None,
+    )
 
 
-def plain(granularity: Granularity, domain: Domain) -> tuple[Granularity, int]:
+def _in_steps(granularity: Granularity, domain: Domain) -> tuple[Granularity, int]:
     """Return what one step is and how many count as one, without synonyms."""
     if isinstance(granularity, Group):
-        base, size = plain(granularity.base, domain)
+        base, size = _in_steps(granularity.base, domain)
         whole = isinstance(base, FreeLunch)  # one step already reaches everything
         return base, 1 if whole else size * granularity.size
     if isinstance(granularity, Trajectory):
         return granularity.on(domain), 1
-    if isinstance(granularity, Local):
-        return FreeLunch(), 1
-    return granularity, 1
+    return (FreeLunch() if isinstance(granularity, Local) else granularity), 1
 
 
-def grouped(one: Closed, whole: Closed, size: int, *, same: bool) -> Closed:
-    """Return the factor for `size` steps, given that for one and for all at once.
+Pair = tuple[Any, Any]
+# Neighbours that attain a factor, and are too large to be written out.
+_HIDDEN: Pair = ((), ())
 
-    Never more than `size` times one step, nor more than the diameter. A granularity
-    against its own groups attains it where everything is connected: a shortest path
-    passes every distance.
+
+def _farthest(
+    unit: Granularity, step: Granularity, times: int, domain: Domain, distance: float
+) -> Pair | None:
+    """Return databases `times` steps apart, as far apart in `unit` as `distance`.
+
+    None where none of the extreme changes of the domain is: then they prove nothing.
     """
-    if size == 1 or one.factor == math.inf:
-        return one
-    factor = min(size * one.factor, whole.factor)
-    exact = same and whole.exact and one.exact and whole.factor < math.inf
-    exact = exact or (whole.exact and whole.factor == 1)
-    return Closed(factor, f"up to {size} times: {one.change}", None, exact)
-
-
-def graph_transfer(
-    have: Granularity, want: Granularity, domain: Graph
-) -> Closed | None:
-    r"""Return the factor between granularities of graphs.
-
-    Edge to node is :math:`\min(2\theta, n-1)`: the edges of one vertex are swapped for
-    as many others. To free lunch the diameters are those of the whole class, exact
-    without a cap and bounded with one.
-    """
-    (mine, h), (target, g) = plain(have, domain), plain(want, domain)
-    if not isinstance(mine, Edge | Node | FreeLunch):
-        return None
-    whole = _graph_base(mine, FreeLunch(), domain)
-    if not isinstance(target, Edge | Node | FreeLunch):
-        return None
-    one = _graph_base(mine, target, domain)
-    found = grouped(one, whole, g, same=mine == target)
-    return found._replace(factor=ceil_div(found.factor, h))
-
-
-def _graph_base(have: Granularity, want: Granularity, domain: Graph) -> Closed:
-    n, cap = domain.vertices, domain.degree_cap
-    single = _graph_pair([], [(0, 1)])
-    if isinstance(have, FreeLunch):
-        return Closed(1, "any change", single)
-    if isinstance(want, Edge):
-        return Closed(1, "one edge appears", single)
-    if isinstance(want, Node):
-        if isinstance(have, Node):
-            return Closed(1, "one vertex is rewired", single)
-        left, right = range(1, cap + 1), range(cap + 1, min(2 * cap, n - 1) + 1)
-        pair = _graph_pair([(0, u) for u in left], [(0, u) for u in right])
-        change = "a vertex swaps all its edges for as many others"
-        return Closed(min(2 * cap, n - 1), change, pair)
-    return _graph_diameter(have, domain)
-
-
-def _graph_diameter(have: Granularity, domain: Graph) -> Closed:
-    n, cap = domain.vertices, domain.degree_cap
-    change = "one graph becomes any other"
-    if not domain.is_capped:
-        complete = [(i, j) for j in range(n) for i in range(j)]
-        pair = _graph_pair([], complete) if n <= 200 else None
-        return Closed(
-            math.comb(n, 2) if isinstance(have, Edge) else n - 1, change, pair
-        )
-    if isinstance(have, Edge):
-        most = min(2 * (n * cap // 2), n * min(2 * cap, n - 1) // 2)
-    else:
-        most = 2 * (n - 1) - 1  # 2τ - 1 with τ at most n - 1
-    return Closed(most, change, exact=False)
-
-
-def _graph_pair(
-    first: list[tuple[int, int]], second: list[tuple[int, int]]
-) -> tuple[Database, Database]:
-    return Graph.database(first), Graph.database(second)
-
-
-RecordChange = tuple[float, float]
-
-
-def _record_rule(granularity: Granularity) -> str | None:
-    if isinstance(granularity, Unbounded):
-        return "add-remove"
-    if isinstance(granularity, Bounded | BoundedById):
-        return "replace"
-    if isinstance(granularity, User):
-        return "add-remove" if granularity.add_remove else "replace"
-    if isinstance(granularity, Edit):
-        return "edit"
-    if isinstance(granularity, Attribute):
-        return "attribute"
-    return "any" if isinstance(granularity, FreeLunch) else None
-
-
-class _RecordKind(NamedTuple):
-    """How changes of one kind of domain are listed, priced, said and shown."""
-
-    changes: Callable[[str, float, Any], list[RecordChange]]
-    cost: Callable[[str, RecordChange, float | None, Any], float]
-    pair: Callable[
-        [str, RecordChange, float | None, Any], tuple[Database, Database] | None
-    ]
-    text: str
-
-
-def table_transfer(
-    have: Granularity, want: Granularity, domain: Table
-) -> Closed | None:
-    """Return the factor between granularities of tables; always exact."""
-    text = "{} records leave and {} enter"
-    kind = _RecordKind(_table_changes, _table_cost, _table_pair, text)
-    return _record_transfer(have, want, domain, kind=kind)
-
-
-def rows_transfer(have: Granularity, want: Granularity, domain: Rows) -> Closed | None:
-    """Return the factor between granularities of identified rows; always exact."""
-    text = "{} ids come or go and {} change their value"
-    kind = _RecordKind(_row_changes, _row_cost, _row_pair, text)
-    return _record_transfer(have, want, domain, kind=kind)
-
-
-def _record_transfer(
-    have: Granularity, want: Granularity, domain: Table | Rows, *, kind: _RecordKind
-) -> Closed | None:
-    (mine, h), (target, g) = plain(have, domain), plain(want, domain)
-    has, wants = _record_rule(mine), _record_rule(target)
-    if has is None or wants is None:
-        return None
-    radius = math.inf if wants == "any" else g
-    cells = _attribute_cells(wants, radius, domain)
-    scored = [
-        (kind.cost(has, change, cells, domain), change)
-        for change in kind.changes(wants, radius, domain)
-    ]
-    factor, change = max(scored, key=lambda item: item[0])
-    return Closed(
-        ceil_div(factor, h),
-        _change_in_words(kind.text, change),
-        kind.pair(has, change, cells, domain),
-    )
-
-
-def _table_changes(wants: str, radius: float, domain: Table) -> list[RecordChange]:
-    """Return the extreme (records out, records in) that one step can reach."""
-    most = domain.greatest_size
-    reach = min(radius, most)
-    rest = most if radius == math.inf else min(radius - reach, most)
-    changes: list[RecordChange] = {
-        "add-remove": [(1, 0), (reach, 0), (reach, rest)],
-        "replace": [(1, 1), (reach, reach)],
-        "attribute": [(1, 1), (reach, reach)],
-        "edit": [(1, 0), (reach, 0), (1, 1), (reach, reach)],
-        "any": [(1, 0), (reach, 0), (1, 1), (reach, reach)],
-    }[wants]
-    return [
-        (out, into)
-        for out, into in changes
-        if (domain.size is None or out == into)
-        and (domain.universe_size > 1 or 0 in (out, into))
-    ]
-
-
-def _attribute_cells(wants: str, radius: float, domain: Table | Rows) -> float | None:
-    """Return how many attribute values one step changes; None: all of a record's."""
-    if wants != "attribute":
-        return None
-    records = domain.greatest_size if isinstance(domain, Table) else len(domain.ids)
-    return min(radius, records * _free_attributes(domain))
-
-
-def _free_attributes(domain: Table | Rows) -> int:
-    return sum(values is None or len(values) > 1 for _, values in domain.attributes)
-
-
-def _table_cost(
-    has: str, change: RecordChange, cells: float | None, domain: Table
-) -> float:
-    out, into = change
-    if has == "any":
-        return 1
-    if has == "attribute":
-        if out != into:
-            return math.inf
-        return out * _free_attributes(domain) if cells is None else cells
-    if has == "add-remove" and domain.size is not None:
-        return math.inf
-    if math.inf in change:
-        return math.inf
-    return multiset_distance(has, int(out), int(into))  # type: ignore[arg-type]  # a rule
-
-
-def _table_pair(
-    has: str, change: RecordChange, cells: float | None, domain: Table
-) -> tuple[Database, Database] | None:
-    if math.inf in change or cells == math.inf:
-        return None
-    out, into = int(change[0]), int(change[1])
-    old, new = _two_records(domain, None if cells is None else 1)
-    kept = 0 if domain.size is None else domain.size - out
-    if has == "attribute" and cells is not None:
-        return _attribute_pair(int(cells), domain)
-    first = Table.database([old] * (kept + out))
-    return first, Table.database([old] * kept + [new] * into)
-
-
-def _two_records(domain: Table, differing: int | None) -> tuple[Any, Any]:
-    """Return two records, differing in so many attributes; in all if None."""
-    if not domain.attributes:
-        records = [*domain.records(at_most=2)] * 2
-        return records[0], records[1]
-    return _varied(domain, 0), _varied(domain, differing)
-
-
-def _varied(domain: Table | Rows, changed: int | None) -> tuple[Any, ...]:
-    """Return a record with its first `changed` free attributes at a second value."""
-    left = math.inf if changed is None else changed
-    record = []
-    for _, values in domain.attributes:
-        options = (0, 1) if values is None else values
-        second = left > 0 and len(options) > 1
-        left -= second
-        record.append(options[1] if second else options[0])
-    return tuple(record)
-
-
-def _attribute_pair(cells: int, domain: Table) -> tuple[Database, Database]:
-    """Return databases `cells` attribute changes apart, spread over the records."""
-    free, base = _free_attributes(domain), _varied(domain, 0)
-    number = -(-cells // free) if domain.size is None else domain.size
-    counts = [max(0, min(free, cells - free * at)) for at in range(number)]
-    changed = [_varied(domain, count) for count in counts]
-    return Table.database([base] * number), Table.database(changed)
-
-
-def _row_changes(wants: str, radius: float, domain: Rows) -> list[RecordChange]:
-    """Return the extreme (ids come or go, ids changed) that one step can reach."""
-    n = len(domain.ids)
-    reach = min(radius, n)
-    twice = 0 if radius <= n else min(radius - n, n)
-    extremes: dict[str, list[RecordChange]] = {
-        "add-remove": [(1, 0), (reach, 0), (reach - twice, twice)],
-        "replace": [(0, 1), (0, reach)],
-        "attribute": [(0, 1), (0, reach)],
-        "edit": [(1, 0), (reach, 0), (0, reach)],
-        "any": [(1, 0), (n, 0), (0, n)],
-    }
-    several = domain.values is None or len(domain.values) > 1
-    return [
-        (lone, both)
-        for lone, both in extremes[wants]
-        if (domain.free_ids or not lone) and (several or not both) and lone + both
-    ]
-
-
-def _row_cost(
-    has: str, change: RecordChange, cells: float | None, domain: Rows
-) -> float:
-    lone, both = change
-    if has == "any":
-        return 1
-    if has == "attribute":
-        if lone:
-            return math.inf
-        return both * _free_attributes(domain) if cells is None else cells
-    if has == "add-remove" and not domain.free_ids:
-        return math.inf
-    return row_distance(has, int(lone), int(both))  # type: ignore[arg-type]  # a rule
-
-
-def _row_pair(
-    has: str, change: RecordChange, cells: float | None, domain: Rows
-) -> tuple[Database, Database]:
-    lone, both = int(change[0]), int(change[1])
-    old, new = _two_values(domain, cells)
-    n = len(domain.ids)
-    first = [old] * n
-    second = [None] * lone + [new] * both + [old] * (n - lone - both)
-    if has == "attribute" and cells is not None:
-        free, left = _free_attributes(domain), int(cells)
-        counts = [max(0, min(free, left - free * at)) for at in range(n)]
-        second = [_varied(domain, count) for count in counts]
-    return tuple(first), tuple(second)
-
-
-def _two_values(domain: Rows, cells: float | None) -> tuple[Any, Any]:
-    if domain.attributes:
-        return _varied(domain, 0), _varied(domain, None if cells is None else 1)
-    values = (0, 1) if domain.values is None else domain.values * 2
-    return values[0], values[1]
-
-
-def _change_in_words(text: str, change: RecordChange) -> str:
-    shown = ["any number" if x == math.inf else f"{x:g}" for x in change]
-    return text.format(*shown)
-
-
-def stream_transfer(
-    have: Granularity, want: Granularity, domain: Stream
-) -> Closed | None:
-    """Return the factor between granularities of streams.
-
-    Exact but for some changes measured at element level, and for groups of another
-    granularity; those are upper bounds.
-    """
-    (base, h), (target, g) = plain(have, domain), plain(want, domain)
-    mine, theirs = stream_unit(base, domain), stream_unit(target, domain)
-    if mine is None or theirs is None:
-        return None
-    one = _stream_factor(mine, theirs, domain)
-    whole = _stream_factor(mine, Unit("any", domain.times), domain)
-    found = grouped(one, whole, g, same=mine == theirs)
-    if g == 1 and found.exact:
-        found = found._replace(pair=stream_pair(mine, theirs, domain))
-    return found._replace(factor=ceil_div(found.factor, h))
-
-
-def _stream_factor(have: Unit, want: Unit, domain: Stream) -> Closed:
-    change = _stream_change(want, domain)
-    if have.family == "any" or have == want:
-        return Closed(1, change)
-    if have.cap is not None and (want.cap is None or want.cap > have.cap):
-        return Closed(math.inf, f"{change}, beyond the cap of {have.cap} times")
-    if have.family in ("window", "crowd", "capped"):
-        return Closed(_from_window(have, want, domain), change)
-    if have.family == "events":
-        return Closed(_from_events(want, domain), change)
-    if have.family == "people":
-        return Closed(_from_people(want, domain), change)
-    if have.family == "segment":
-        same = want.family == "segment"
-        return Closed(ceil_div(want.reach, have.reach) if same else math.inf, change)
-    return _from_element(want, domain)._replace(change=change)
-
-
-def _stream_change(want: Unit, domain: Stream) -> str:
-    return {
-        "window": f"one user changes at {want.reach} consecutive times",
-        "crowd": f"one entry changes at each of {want.reach} consecutive times",
-        "any": f"all {domain.users} users change at all {domain.times} times",
-        "events": "one event appears",
-        "people": "one user appears",
-        "segment": f"one user's {want.reach} successive points are moved",
-        "capped": "one user is replaced by another recorded at other times",
-        "element": "one cluster of one user changes",
-    }[want.family]
-
-
-def _from_window(have: Unit, want: Unit, domain: Stream) -> float:
-    n, w = domain.users, have.reach
-    if want.family == "window":
-        return ceil_div(want.reach, w)
-    if want.family == "crowd":
-        if have.family == "crowd":
-            return ceil_div(want.reach, w)
-        whole, rest = divmod(want.reach, w)
-        return whole * min(w, n) + min(rest, n)
-    if want.family == "any":
-        return n * ceil_div(domain.times, w)
-    return min(spread_times(want, domain), ceil_div(domain.times, w))
-
-
-def _several_places(domain: Stream) -> bool:
-    return domain.values is None or len(domain.values) > 1
-
-
-def _wide_cluster(domain: Stream) -> bool:
-    return len(domain.values or ()) > len(domain.cluster_labels)
-
-
-def _from_events(want: Unit, domain: Stream) -> float:
-    if domain.regular:
-        return math.inf
-    twice = 2 if _several_places(domain) else 1
-    if want.family == "any":
-        return twice * domain.users * domain.times
-    if want.family in ("people", "events"):
-        return spread_times(want, domain)
-    if want.family == "capped":
-        cap = want.cap or domain.times
-        return 2 * cap if _several_places(domain) else min(domain.times, 2 * cap)
-    if want.family == "element":
-        return domain.times * (2 if _wide_cluster(domain) else 1)
-    return twice * want.reach
-
-
-def _from_people(want: Unit, domain: Stream) -> float:
-    if domain.regular:
-        return math.inf
-    elsewhere = domain.times > 1  # another event may stay, so that the user does
-    twice = 2 if elsewhere or _several_places(domain) else 1
-    if want.family == "people":
-        return 1
-    if want.family == "events":
-        return 2 if elsewhere else 1
-    if want.family == "element":
-        return 2 if elsewhere or _wide_cluster(domain) else 1
-    if want.family in ("crowd", "any"):
-        reach = want.reach if want.family == "crowd" else domain.users
-        return twice * min(reach, domain.users)
-    return twice
-
-
-def _from_element(want: Unit, domain: Stream) -> Closed:
-    """Bound the element distance: two steps per point, or all clusters out and in."""
-    labels, n = len(domain.cluster_labels), domain.users
-    if domain.regular:
-        return Closed(math.inf, "")
-    if want.family == "events":
-        return Closed(1, "")
-    if want.family == "people":
-        return Closed(min(labels, spread_times(want, domain)), "")
-    if want.family == "capped":
-        points = want.cap or domain.times
-        return Closed(min(2 * points, 2 * labels - 1), "", exact=points == 1)
-    points = domain.times if want.family == "any" else want.reach
-    each = min(2 * points, 2 * labels - 1)
-    # All clusters can wait for each other once every ordered pair has a time.
-    attained = points == 1 or points >= labels * (labels - 1)
-    if want.family == "any":
-        return Closed(n * each, "", exact=attained)
-    if want.family == "crowd":
-        return Closed(min(2 * points, n * each), "", exact=n >= points)
-    return Closed(each, "", exact=attained)
-
-
-Family = Literal[
-    "window", "crowd", "any", "events", "people", "segment", "capped", "element"
-]
-
-
-class Unit(NamedTuple):
-    """A granularity on one stream: its family, its reach in times, its cap.
-
-    ``window``: entries of one user within `reach` times; ``crowd``: one entry per time
-    within `reach` times; ``any``: everything; ``events``: one event comes or goes;
-    ``people``: one user comes or goes; ``segment``: `reach` recorded points of one user
-    whose gaps stay; ``capped``: one user with at most `cap` recorded times is replaced;
-    ``element``: one cluster of one user.
-    """
-
-    family: Family
-    reach: int
-    cap: int | None = None
-
-
-def stream_unit(granularity: Granularity, domain: Stream) -> Unit | None:
-    """Return the unit a granularity stands for on `domain`."""
-    times = domain.times
-    if isinstance(granularity, FreeLunch):
-        return Unit("any", times)
-    if isinstance(granularity, Event):
-        return Unit("events" if granularity.add_remove else "window", 1)
-    if isinstance(granularity, WEvent):
-        alone = granularity.single_user or domain.users == 1 or granularity.w == 1
-        return Unit("window" if alone else "crowd", min(granularity.w, times))
-    if isinstance(granularity, LTrajectory):
-        moves = granularity.moves_gaps(domain)
-        return Unit("window" if moves else "segment", min(granularity.length, times))
-    if isinstance(granularity, User):
-        return _user_unit(granularity, times)
-    if isinstance(granularity, Element):
-        one = len(domain.cluster_labels) == 1
-        return Unit("window" if one else "element", times)
+    if isinstance(domain, Graph):
+        return _graph_pair(unit, step, domain, distance)
+    if isinstance(domain, Stream):
+        return _stream_pair(unit, step, times, domain, distance)
+    if isinstance(domain, Table):
+        return _table_pair(unit, step, times, domain, distance)
+    if isinstance(domain, Rows):
+        within = step if times == 1 else Group(step, times)
+        for pair in _row_pairs(step, times, domain):
+            far = within.are_neighbours(*pair, domain)
+            if far and unit.distance(*pair, domain) == distance:
+                return pair
     return None
 
 
-def _user_unit(granularity: User, times: int) -> Unit:
-    cap = granularity.max_times
-    cap = None if cap is None or cap >= times else cap
-    if granularity.add_remove:
-        return Unit("people", times, cap)
-    return Unit("window", times) if cap is None else Unit("capped", times, cap)
+def _table_pair(
+    unit: Granularity, step: Granularity, times: int, domain: Table, distance: float
+) -> Pair | None:
+    """Return tables of which some records leave and others enter.
 
-
-def spread_times(want: Unit, domain: Stream) -> int:
-    """Return how many times of one user a step can change, wherever they lie."""
-    if want.family == "events":
-        return 1
-    if want.family == "capped":
-        return min(domain.times, 2 * (want.cap or domain.times))
-    if want.family == "people":
-        return min(domain.times, want.cap or domain.times)
-    return want.reach  # segment, element
-
-
-# A pair is shown only where it has at most this many cells.
-_SHOWN_CELLS = 100_000
-
-CellChanges = dict[tuple[int, int], tuple[Any, Any]]
-
-
-def stream_pair(have: Unit, want: Unit, domain: Stream) -> tuple[Any, Any] | None:
-    """Return neighbours of `want` that are as far apart in `have` as any.
-
-    None where the stream is too large to write out, and at element level, where a
-    factor is stated without its pair.
+    Equal changes of several records cost as many times as much, and where the size is
+    fixed the records that stay change nothing: neither is measured.
     """
-    if domain.users * domain.times > _SHOWN_CELLS or have.family == "element":
+    most = domain.greatest_size
+    number = times if most == math.inf else int(most)
+    reach = number if isinstance(step, FreeLunch) else min(times, number)
+    fixed = domain.size is not None
+    if max(reach, domain.size or 0) > _SHOWN_RECORDS:
         return None
-    if have.cap is not None and (want.cap is None or want.cap > have.cap):
-        return _beyond_cap(want, domain)
-    if want.family == "any" or want.family in ("window", "crowd"):
-        background, changes = _cell_changes(have, want, domain)
-    else:
-        background, changes = _one_user(have, want, domain)
-    return _matrices(background, changes, domain)
+    some = [*domain.records(at_most=2)] * 2
+    old, new = _varied(domain, (0, None)) if domain.attributes else some[:2]
+    sizes = dict.fromkeys((1, reach, min(times - reach, number), 0))
+    changes: list[tuple[list[Any], list[Any], int]] = []
+    for lost, found in product(sizes, sizes):
+        alike = max(math.gcd(lost, found), 1)
+        changes.append(([old] * (lost // alike), [new] * (found // alike), alike))
+    if isinstance(step, Attribute):
+        spread = _varied(domain, _spread(times, reach, domain))
+        changes.insert(0, ([old] * reach, spread, 1))
+    for out, into, alike in changes:
+        if max(len(out), len(into)) * alike > number:
+            continue
+        first, second = Table.database(out), Table.database(into)
+        few = replace(domain, size=len(out)) if fixed else domain
+        if first == second or second not in few:
+            continue
+        near = isinstance(step, FreeLunch)
+        near = near or alike * step.distance(first, second, few) <= times
+        if near and alike * unit.distance(first, second, few) == distance:
+            stay = 0 if domain.size is None else domain.size - alike * len(out)
+            rest = [old] * stay
+            before, after = (rest + alike * side for side in (out, into))
+            return _sorted(before), _sorted(after)
+    return None
 
 
-def _two_contents(domain: Stream) -> tuple[Any, Any]:
-    """Return two different contents of a cell, places first."""
+def _sorted(records: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a table of many equal records; only different ones are put in order."""
+    counts = Counter(records)
+    return tuple(one for one in Table.database(counts) for _ in range(counts[one]))
+
+
+def _row_pairs(step: Granularity, times: int, domain: Rows) -> Iterator[Pair]:
+    """Yield rows of which some ids come or go and others change their value."""
+    n = len(domain.ids)
+    reach = n if isinstance(step, FreeLunch) else min(times, n)
+    if n > _SHOWN_RECORDS:
+        return
+    values = (0, 1) if domain.values is None else domain.values * 2
+    old, new = _varied(domain, (0, None)) if domain.attributes else values[:2]
+    twice = min(max(times - n, 0), n)
+    for lone, both in ((1, 0), (reach, 0), (reach - twice, twice), (0, 1), (0, reach)):
+        if lone + both <= n and (domain.free_ids or not lone):
+            second = [None] * lone + [new] * both + [old] * (n - lone - both)
+            yield (old,) * n, tuple(second)
+    if isinstance(step, Attribute):
+        counts = (*_spread(times, reach, domain), *[0] * (n - reach))
+        yield (old,) * n, tuple(_varied(domain, counts))
+
+
+def _spread(cells: int, records: int, domain: Table | Rows) -> list[int]:
+    """Return how many attributes of each record change, as evenly as they can."""
+    free = sum(values is None or len(values) > 1 for _, values in domain.attributes)
+    cells = min(cells, free * records)
+    return [(cells + at) // records for at in range(records)]
+
+
+def _varied(domain: Table | Rows, changed: Sequence[int | None]) -> list[Any]:
+    """Return records with so many free attributes at a second value; None: with all."""
+    records = []
+    for number in changed:
+        left = math.inf if number is None else number
+        record = []
+        for _, values in domain.attributes:
+            options = (0, 1) if values is None else values
+            second = left > 0 and len(options) > 1
+            left -= second
+            record.append(options[1] if second else options[0])
+        records.append(tuple(record))
+    return records
+
+
+def _graph_pair(
+    unit: Granularity, step: Granularity, domain: Graph, distance: float
+) -> Pair | None:
+    """Return an edge that appears, a vertex that swaps its edges, or all edges."""
+    n, cap = domain.vertices, domain.degree_cap
+    ends = range(1, cap + 1), range(cap + 1, min(2 * cap, n - 1) + 1)
+    left, right = ([(0, other) for other in side] for side in ends)
+    shapes = [([], [(0, 1)], 1), (left, right, 1)]
+    if not domain.is_capped and n <= 200:
+        complete = [(i, j) for j in range(n) for i in range(j)]
+        shapes.append(([], complete, n - 1))
+    for first, second, rewired in shapes:
+        edges = len(first) + len(second)
+        moved, by_step = (
+            edges if isinstance(one, Edge) else rewired if isinstance(one, Node) else 1
+            for one in (unit, step)
+        )
+        if moved == distance and by_step == 1:
+            return Graph.database(first), Graph.database(second)
+    return None
+
+
+CellChanges = dict[tuple[int, int], Pair]
+
+
+def _stream_pair(
+    unit: Granularity, step: Granularity, times: int, domain: Stream, distance: float
+) -> Pair | None:
+    """Return neighbours by one step, repeated for other users as often as it may be.
+
+    Distances of streams add up over users who change in the same way.
+    """
+    n, T = domain.users, domain.times
+    for background, changes in _cell_changes(unit, step, domain):
+        width = 1 + max(user for user, _ in changes)
+        few = replace(domain, users=width)
+        pair = _matrices(background, changes, few)
+        steps = step.distance(*pair, few)
+        if not 0 < steps <= times:
+            continue
+        copies = n // width
+        if not isinstance(step, FreeLunch):
+            copies = min(copies, times // int(steps))
+        if isinstance(unit, FreeLunch):
+            copies = 1
+        if copies * unit.distance(*pair, few) == distance:
+            if n * T > _SHOWN_CELLS:
+                return _HIDDEN
+            rest = _matrices(None, {}, replace(domain, users=1))[0]
+            first, second = (
+                copies * side + (n - copies * width) * rest for side in pair
+            )
+            return first, second
+    return None
+
+
+def _cell_changes(
+    unit: Granularity, step: Granularity, domain: Stream
+) -> Iterator[tuple[Any, CellChanges]]:
+    """Yield what users hold at first, and cells that a step may change."""
+    n, T = domain.users, domain.times
+    cells: dict[tuple[tuple[int, int], ...], None] = {}
+    for apart, number in product((1, _length(unit, T)), _reaches(step, T)):
+        cells[tuple((0, t) for t in range(0, T, apart)[:number])] = None
+    if isinstance(step, WEvent):
+        for run in (_length(unit, T), n):
+            some = ((min(t % run, n - 1), t) for t in range(min(step.w, T)))
+            cells[tuple(some)] = None
+    contents = _contents(domain)
+    cap = step.max_times if isinstance(step, User) else None
+    for background, content, chosen in product(
+        (None, contents[0][0][0]), contents, cells
+    ):
+        changes = {cell: content[at % len(content)] for at, cell in enumerate(chosen)}
+        yield background, changes
+        if cap is not None and not domain.regular:
+            old = content[0][0]
+            moved = {cell: (old, None) for cell in chosen[:cap]}
+            yield None, moved | {c: (None, old) for c in chosen[cap : 2 * cap]}
+
+
+def _contents(domain: Stream) -> list[tuple[Pair, ...]]:
+    """Return how the contents of successive cells may change."""
     places = (0, 1) if domain.values is None else domain.values
-    return places[0], places[1] if len(places) > 1 else None
-
-
-def _cell_changes(have: Unit, want: Unit, domain: Stream) -> tuple[Any, CellChanges]:
-    n, old_new = domain.users, _two_contents(domain)
-    stays = have.family == "people" and old_new[1] is None
-    times = range(1 if stays else domain.times)  # a user of one place keeps the rest
-    if have.family == "segment":
-        old_new = (old_new[0], None)  # a gap moves, which the segment never does
-    if want.family == "any":
-        cells = [(u, t) for u in range(n) for t in times]
-    elif want.family == "window":
-        cells = [(0, t) for t in times[: want.reach]]
-    else:
-        # In each run of the other's window length every user changes at most once.
-        run = have.reach if have.family == "window" else 1
-        run = n if have.family == "people" else run
-        cells = [(min(t % run, n - 1), t) for t in range(want.reach)]
-    return old_new[0], dict.fromkeys(cells, old_new)
-
-
-def _one_user(have: Unit, want: Unit, domain: Stream) -> tuple[Any, CellChanges]:
-    old, new = _two_contents(domain)
-    number = spread_times(want, domain)
-    times = _apart(number, have, domain)
-    if want.family == "events":
-        keep = old if have.family == "people" else None
-        return keep, {(0, times[0]): (None, old)}
-    if want.family == "people":
-        return None, {(0, t): (None, old) for t in times}
-    if want.family == "segment":
-        return None, {(0, t): (old, new) for t in times}
-    if want.family == "capped":
-        return None, _replacement(have, times, want.cap or 1, domain)
-    return _cluster_change(have, times, domain)
-
-
-def _apart(number: int, have: Unit, domain: Stream) -> list[int]:
-    """Return up to `number` times as far apart as the other's window asks for."""
-    step = have.reach if have.family in ("window", "crowd") else 1
-    return list(range(0, domain.times, step))[:number]
-
-
-def _replacement(have: Unit, times: list[int], cap: int, domain: Stream) -> CellChanges:
-    old, new = _two_contents(domain)
-    if have.family in ("events", "people") and new is not None:
-        return {(0, t): (old, new) for t in range(cap)}
-    left: CellChanges = {(0, t): (old, None) for t in times[:cap]}
-    return left | {(0, t): (None, old) for t in times[cap : 2 * cap]}
-
-
-def _cluster_change(
-    have: Unit, times: list[int], domain: Stream
-) -> tuple[Any, CellChanges]:
     cluster = dict(domain.clusters or ())
-    places = domain.values or ()
-    twins = [
-        (x, y) for x in places for y in places if x != y and cluster[x] == cluster[y]
-    ]
-    if twins and (domain.regular or have.family in ("events", "people")):
-        return twins[0][0], dict.fromkeys([(0, t) for t in times], twins[0])
-    if have.family == "people" and domain.times > 1:
-        return places[0], {(0, 0): (None, places[0])}
-    return None, {(0, t): (None, places[0]) for t in times}
+    one_each = {cluster[place]: place for place in places if place in cluster}
+    found: list[tuple[Pair, ...]] = []
+    if len(places) > 1:
+        found.append(((places[0], places[1]),))
+    if not domain.regular:
+        found += [((places[0], None),), ((None, places[0]),)]
+        if one_each:
+            found.append(tuple((None, place) for place in one_each.values()))
+    for label in domain.cluster_labels:
+        alike = [place for place in places if cluster[place] == label]
+        if len(alike) > 1:
+            found.append(((alike[0], alike[1]),))
+    if 1 < len(one_each) <= _CLUSTERS:
+        found.append(tuple(permutations(one_each.values(), 2)))
+    return found
 
 
-def _beyond_cap(want: Unit, domain: Stream) -> tuple[Any, Any]:
-    """Return neighbours of which one has a user recorded at every time."""
-    old, new = _two_contents(domain)
-    if want.family == "people":
-        times = range(want.cap or domain.times)
-        return _matrices(None, {(0, t): (None, old) for t in times}, domain)
-    if want.family == "capped":
-        times = range(want.cap or domain.times)
-        return _matrices(None, {(0, t): (old, None) for t in times}, domain)
-    if want.family == "segment":
-        return _matrices(old, {(0, 0): (old, new)}, domain)
-    return _matrices(old, {(0, 0): (old, None)}, domain)
+# Clusters up to which the contents of all of them are made to wait for each other.
+_CLUSTERS = 6
 
 
-def _matrices(background: Any, changes: CellChanges, domain: Stream) -> tuple[Any, Any]:
-    fill = (
-        _two_contents(domain)[0]
-        if domain.regular and background is None
-        else background
-    )
+def _length(granularity: Granularity, times: int) -> int:
+    """Return how many successive times one step of a granularity spans."""
+    if isinstance(granularity, WEvent):
+        return min(granularity.w, times)
+    if isinstance(granularity, LTrajectory):
+        return min(granularity.length, times)
+    return 1
+
+
+def _reaches(step: Granularity, times: int) -> list[int]:
+    """Return at how many times one step may change a user."""
+    cap = step.max_times if isinstance(step, User) else None
+    most = times if cap is None else cap
+    some = 1, _length(step, times), most, min(2 * most, times), times
+    return [*dict.fromkeys(some)]
+
+
+def _matrices(background: Any, changes: CellChanges, domain: Stream) -> Pair:
+    places = (0, 1) if domain.values is None else domain.values
+    fill = places[0] if domain.regular and background is None else background
     sides = []
     for side in (0, 1):
         rows = [[fill] * domain.times for _ in range(domain.users)]

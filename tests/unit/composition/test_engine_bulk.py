@@ -27,8 +27,9 @@ from undertow.composition.engine import (
 )
 from undertow.errors import AssumptionError
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
-from undertow.spaces.change import Column, Row, change_family, totals
+from undertow.spaces.change import Column, Row, totals
 from undertow.spaces.domain import Stream
+from undertow.spaces.influence import change_family
 from undertow.spaces.metric import Scaled
 from undertow.spaces.unit import Event, FreeLunch, User, WEvent
 from undertow.spaces.view import At, Window

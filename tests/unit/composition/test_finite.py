@@ -43,13 +43,13 @@ from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
     MatrixMetric,
-    Pullback,
     Scaled,
     ZeroMetric,
 )
 from undertow.spaces.quotient import quotient_metric
 from undertow.spaces.unit import Bounded, Event, Relation, Unbounded
 from undertow.spaces.view import Identity, Locations, Select
+from undertow.spaces.view.range import Pullback
 
 TABLE = Table(("a", "b", "c"), values_per_cell=1, max_size=3)
 

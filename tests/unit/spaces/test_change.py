@@ -10,17 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undertow.errors import AssumptionError, VacuousGranularityError
-from undertow.spaces.change import (
-    Change,
-    Charge,
-    Column,
-    Row,
-    align,
-    change_family,
-    restrict,
-    totals,
-)
+from undertow.spaces.change import Change, Charge, Column, Row, align, restrict, totals
 from undertow.spaces.domain import FiniteDomain, MetricSpace, Table
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._family import (
     PairColumn,
     PairFamily,

@@ -8,7 +8,7 @@ import pytest
 from undertow.errors import FalsifiedClaimError
 from undertow.privacy.loss import Pure
 from undertow.spaces.domain import Graph
-from undertow.spaces.metric import LpNorm, Pullback
+from undertow.spaces.metric import LpNorm
 from undertow.spaces.view import CliqueCount
 from undertow.spaces.view.graph import (
     clique_edge_loss,
@@ -18,6 +18,7 @@ from undertow.spaces.view.graph import (
     count_cliques,
     unique_maximal_clique,
 )
+from undertow.spaces.view.range import Pullback
 
 
 def complete(vertices):

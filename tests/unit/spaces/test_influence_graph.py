@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 
 from undertow.errors import MismatchError
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Graph
+from undertow.spaces.influence import change_family
 from undertow.spaces.metric import AbsoluteDifference, Euclidean, LpNorm
 from undertow.spaces.unit import Edge, FreeLunch, Group, Node
 from undertow.spaces.view import (

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.errors import MismatchError
-from undertow.spaces.change import Change, Charge, Column, Row, change_family
+from undertow.spaces.change import Change, Charge, Column, Row
 from undertow.spaces.domain import Stream
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._column import Layout, lay_out, movable_form
 from undertow.spaces.influence._family import IndependentFamily
 from undertow.spaces.influence._run import (
@@ -24,9 +25,9 @@ from undertow.spaces.influence._run import (
     settle,
 )
 from undertow.spaces.influence._stream_cell import plain_columns
-from undertow.spaces.metric import Pullback
 from undertow.spaces.unit import Event, Trajectory, User, WEvent
 from undertow.spaces.view import At, Identity, Locations, Times, Window
+from undertow.spaces.view.range import Pullback
 
 DAY = Stream(100, 24)
 

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from undertow.errors import VacuousGranularityError
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Rows
+from undertow.spaces.influence import change_family
 from undertow.spaces.metric import Euclidean
 from undertow.spaces.unit import (
     Attribute,

@@ -5,8 +5,9 @@ import math
 import pytest
 
 from undertow.errors import MismatchError, VacuousGranularityError
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Stream
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._run import ExplicitFamily
 from undertow.spaces.metric import Euclidean, Scaled
 from undertow.spaces.unit import (

@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 
 from undertow.errors import AssumptionError, MismatchError, VacuousGranularityError
-from undertow.spaces.change import Charge, Column, change_family
+from undertow.spaces.change import Charge, Column
 from undertow.spaces.domain import Table
+from undertow.spaces.influence import change_family
 from undertow.spaces.influence._table import record_row, replacement_row
 from undertow.spaces.metric import (
     AbsoluteDifference,
@@ -15,12 +16,11 @@ from undertow.spaces.metric import (
     Euclidean,
     FunctionMetric,
     LpNorm,
-    Pullback,
-    Quotient,
     Scaled,
     SymmetricDifference,
     ZeroMetric,
 )
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import (
     Attribute,
     Bounded,
@@ -28,6 +28,7 @@ from undertow.spaces.unit import (
     Edit,
     FreeLunch,
     Group,
+    Relation,
     Unbounded,
 )
 from undertow.spaces.view import (
@@ -40,6 +41,7 @@ from undertow.spaces.view import (
     SortedPosition,
     Truncate,
 )
+from undertow.spaces.view.range import Pullback
 
 CITY = Table(("N", "S", "E"))
 COUNT = Select("N", statistic="count")
@@ -290,3 +292,13 @@ def test_rows_of_a_replacement_name_the_cells():
     assert row.change.summary == "replace a record of cell 'N' by one of cell 'S'"
     with pytest.raises(ValueError, match="got 'X'"):
         replacement_row(CITY, columns=columns, source="N", destination="X")
+
+
+def test_what_a_relation_of_ones_own_measures_is_not_known_to_be_attained():
+    table = Table(("a", "b"), values_per_cell=1, size=2)
+    own = Relation("anything", lambda first, second: True)
+    family = change_family(
+        table, Bounded(), columns=[Column(Identity(), own, "common")]
+    )
+    top = family.maximise([Charge((0,), lambda influences: influences)])
+    assert (top.value, top.tight) == (math.inf, False)

@@ -16,8 +16,6 @@ from undertow.spaces.metric import (
     FunctionMetric,
     LpNorm,
     MatrixMetric,
-    Pullback,
-    Quotient,
     Scaled,
     SymmetricDifference,
     Values,
@@ -25,8 +23,10 @@ from undertow.spaces.metric import (
     check_pseudometric,
     verify_pseudometric,
 )
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import Bounded, Unbounded
 from undertow.spaces.view import Select
+from undertow.spaces.view.range import Pullback
 
 VALUES = Values()
 

@@ -14,14 +14,10 @@ from undertow.errors import (
 )
 from undertow.spaces.canonical import canonical_matrix
 from undertow.spaces.domain import FiniteDomain, Graph, Rows, Table
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    Quotient,
-    Scaled,
-    check_pseudometric,
-)
+from undertow.spaces.metric import AbsoluteDifference, Scaled, check_pseudometric
 from undertow.spaces.quotient import (
     Dependency,
+    Quotient,
     canonical_quotient,
     min_privacy,
     quotient_distance,

@@ -13,14 +13,8 @@ from undertow.errors import AssumptionError, MismatchError
 from undertow.privacy.loss import Approx
 from undertow.spaces.base import View
 from undertow.spaces.domain import FiniteDomain, Rows, Stream, Table
-from undertow.spaces.metric import (
-    AbsoluteDifference,
-    DiscreteMetric,
-    Pullback,
-    Quotient,
-    Scaled,
-    Values,
-)
+from undertow.spaces.metric import AbsoluteDifference, DiscreteMetric, Scaled, Values
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import (
     Bounded,
     BoundedById,
@@ -40,7 +34,7 @@ from undertow.spaces.view import (
     Select,
     SortedPosition,
 )
-from undertow.spaces.view.range import ViewRange, range_of
+from undertow.spaces.view.range import Pullback, ViewRange, range_of
 
 FREE = Rows(2, values=(0, 1), free_ids=True)
 SHOWN = ViewRange(RowPosition(0, 1), FREE)

@@ -23,29 +23,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow.numeric.exact import Exact, ext_scale
-from undertow.spaces.base import Domain, Metric, View
+from undertow.spaces.base import Domain, Granularity, Metric, View
 from undertow.spaces.change import Column, Setting
 from undertow.spaces.metric import (
     AbsoluteDifference,
     DiscreteMetric,
     Euclidean,
     LpNorm,
-    Pullback,
-    Quotient,
     Scaled,
     Values,
     ZeroMetric,
     image_or_values,
 )
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import (
     Attribute,
     Bounded,
+    BoundedById,
     Edge,
     Edit,
+    Element,
     Event,
     FreeLunch,
     Group,
     Local,
+    LTrajectory,
     Node,
     Trajectory,
     Unbounded,
@@ -76,6 +78,7 @@ from undertow.spaces.view import (
     Window,
     declared_stretch,
 )
+from undertow.spaces.view.range import Pullback
 
 Step = tuple[str, Exact]
 """``("scale", factor)``, ``("cap", most)`` or ``("ceil", size)``."""
@@ -93,6 +96,10 @@ _CHOOSES = (At, Cells, Ids, RandomBlock, RowPosition, Times, Users, Window)
 
 # Looked up first: most columns are plain, and there may be very many of them.
 _PLAIN_UNITS = frozenset({Bounded, Edge, Edit, Event, Node, Unbounded, User, WEvent})
+
+#: The granularities whose distances the change classes know; of any other they say
+#: that it may be infinite.
+MEASURED = _PLAIN_UNITS | {Attribute, BoundedById, Element, FreeLunch, LTrajectory}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +196,8 @@ def _reduce_unit(column: Reduced, domain: Domain) -> Reduced:
     if isinstance(unit, Quotient) and isinstance(column.view, Identity):
         inner = replace(column, unit=unit.base, view=unit.view, setting="common")
         return _reduce_unit(inner, domain)
+    if isinstance(unit, Granularity) and type(unit) not in MEASURED:
+        return replace(column, faithful=False)
     return column
 
 

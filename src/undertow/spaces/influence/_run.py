@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from undertow.errors import AssumptionError, VacuousGranularityError
 from undertow.numeric.exact import Exact
 from undertow.spaces.base import Database, Domain, Granularity, Metric
+from undertow.spaces.canonical import shortest_paths
 from undertow.spaces.change import (
     Change,
     ChangeFamily,
@@ -593,7 +594,9 @@ def _quotient_measure(
         if start == end:
             return 0
         if start not in known:
-            known[start] = _shortest_paths(start, edges)
+            known[start] = shortest_paths(
+                lambda here: edges.get(here, {}).items(), start
+            )
         return known[start].get(end, math.inf)
 
     return between
@@ -626,20 +629,6 @@ def _unit_steps(
         (second, _exact_length(unit.distance(first, second, domain)))
         for second in databases
     )
-
-
-def _shortest_paths(start: Hashable, edges: FibreEdges) -> dict[Hashable, Exact]:
-    """Return the least length of a path from one fibre to every other."""
-    found: dict[Hashable, Exact] = {start: 0}
-    waiting = deque([start])
-    while waiting:
-        here = waiting.popleft()
-        for there, length in edges.get(here, {}).items():
-            reached = math.inf if length == math.inf else found[here] + length
-            if reached < found.get(there, math.inf):
-                found[there] = reached
-                waiting.append(there)
-    return found
 
 
 def _exact_length(distance: float) -> Exact:

@@ -784,6 +784,8 @@ def _constant_column(
     if plan.mode == "relocate" and sight.counts_recorded:
         most = sight.one_user(range(seen), flags)
         return SlotColumn(None, 0, 0, most), len(times) == plan.domain.times
+    if isinstance(unit, Element) and plan.in_both and flags.clusters > 1:
+        seen = min(seen, plan.most)  # a time in both sets takes the room of two
     cover = sight.largest_cover(seen)
     apart = [3 * i * plan.domain.times for i in range(int(cover))]
     most = sight.one_user(apart, flags, leaves=plan.leaves)

@@ -185,7 +185,10 @@ class StreamSight:
         each = self._plain(positions[:1], flags, False)
         if isinstance(unit, User):
             number = min(number, self.width)
-        return self.column.finish(each if each == math.inf else number * each)
+        total = each if each == math.inf else number * each
+        if isinstance(unit, Element) and total < math.inf:
+            total = min(total, self.width * self._contents(number, flags))
+        return self.column.finish(total)
 
     def everyone(self, flags: Flags) -> Exact:
         """Return the influence of changing every cell that is seen."""
@@ -217,7 +220,9 @@ class StreamSight:
         contents = min(self.cluster_count, flags.clusters * cells)
         if cells == 1 or self.regular or flags.clusters == 1:
             return contents
-        return contents + min(contents - 1, cells // 2)
+        # Cells that join clusters in cycles touch fewer of them, so that contents and
+        # those emptied in between are at most two for each cell.
+        return min(2 * cells, contents + min(contents - 1, cells // 2))
 
     def attained(self, cells: int, flags: Flags, *, leaves: bool = False) -> bool:
         """Return whether the influence of that many cells of one user is exact.

@@ -14,19 +14,21 @@ is read on the range of a view.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
-from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 from undertow.errors import AssumptionError
-from undertow.numeric.exact import Exact, ext_scale
+from undertow.numeric.exact import Exact, ext_scale, round_up
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
+from undertow.spaces.canonical import shortest_paths
 from undertow.spaces.domain import ENUMERATION_LIMIT, FiniteDomain, in_words
-from undertow.spaces.metric import Pullback, Quotient, Scaled, Values, image_or_values
+from undertow.spaces.metric import Scaled, Values, image_or_values
+from undertow.spaces.quotient import Quotient
 from undertow.spaces.unit import FreeLunch, Group
 from undertow.spaces.view.general import Chain
 
@@ -75,7 +77,7 @@ class ViewRange:
     def __init__(self, view: View, domain: Domain) -> None:
         self.view, self.domain = view, domain
         self.image = image_or_values(view, domain)
-        self._chains: dict[Granularity, dict[Database, dict[Database, int]]] = {}
+        self._chains: dict[Granularity, dict[Database, dict[Database, Exact]]] = {}
         self._next: dict[Granularity, dict[Database, list[Database]]] = {}
 
     @cached_property
@@ -160,19 +162,14 @@ class ViewRange:
                 "state one claim for each of its parts."
             )
 
-    def _reached(self, unit: Granularity, start: Database) -> dict[Database, int]:
+    def _reached(self, unit: Granularity, start: Database) -> dict[Database, Exact]:
         """Return the steps from one value to all it reaches inside the range."""
         known = self._chains.setdefault(unit, {})
         if start not in known:
             around = self._neighbours(unit)
-            steps, waiting = {start: 0}, deque([start])
-            while waiting:
-                here = waiting.popleft()
-                for there in around[here]:
-                    if there not in steps:
-                        steps[there] = steps[here] + 1
-                        waiting.append(there)
-            known[start] = steps
+            known[start] = shortest_paths(
+                lambda here: ((there, 1) for there in around[here]), start
+            )
         return known[start]
 
     def _neighbours(self, unit: Granularity) -> dict[Database, list[Database]]:
@@ -225,23 +222,48 @@ class ViewRange:
         goal: Database,
     ) -> Exact:
         """Return the shortest path between two fibres; moves inside one are free."""
-        ticket = itertools.count()  # labels need not be comparable
-        queue: list[tuple[Exact, int, Database]] = [(0, next(ticket), start)]
-        done: set[Database] = set()
-        while queue:
-            length, _, here = heapq.heappop(queue)
-            if here == goal:
-                return length
-            if here in done:
-                continue
-            done.add(here)
-            for there, members in fibres.items():
-                if there not in done:
-                    pairs = itertools.product(fibres[here], members)
-                    step = min(self.distance(base, *pair) for pair in pairs)
-                    if step < math.inf:
-                        heapq.heappush(queue, (length + step, next(ticket), there))
-        return math.inf
+        left = dict(fibres)  # whatever was reached is never nearer later
+
+        def steps(here: Database) -> Iterator[tuple[Database, Exact]]:
+            del left[here]
+            for there, members in left.items():
+                pairs = itertools.product(fibres[here], members)
+                yield there, min(self.distance(base, *pair) for pair in pairs)
+
+        return shortest_paths(steps, start, goal=goal).get(goal, math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class Pullback(Metric):
+    """The distance of what a view shows: ``d(f(D), f(E))``.
+
+    Parameters
+    ----------
+    base : Metric
+        A metric on the values of the view.
+    view : View
+        The map.
+
+    Notes
+    -----
+    A granularity counts its steps along values of the view; see
+    :class:`ViewRange`.
+    """
+
+    base: Metric
+    view: View
+
+    @property
+    def name(self) -> str:
+        """The name used in reports."""
+        return f"{self.base.name} through {self.view.name}"
+
+    def distance(self, first: Database, second: Database, domain: Domain) -> float:
+        """Return the distance between the two values of the view, rounded up."""
+        ours = self.view.apply(first, domain)
+        theirs = self.view.apply(second, domain)
+        distance = range_of(self.view, domain).distance(self.base, ours, theirs)
+        return round_up(distance)
 
 
 @lru_cache(maxsize=64)
