@@ -235,7 +235,8 @@ def transfer_bound(
     exact = top.tight or factor == 1 or pair is not None
     if not exact and unit == step and times > 1:
         whole = transfer_bound(unit, FreeLunch(), domain)
-        exact = whole is not None and whole.exact and whole.factor < math.inf
+        if whole is not None and whole.exact and whole.factor < math.inf:
+            exact = distance == min(times, whole.factor)
     shown = None if pair is _HIDDEN else pair
     change = top.row.change.summary.replace("inf times", "any number of times")
     return Transfer(have.name, want.name, factor, change, shown, exact, False)
