@@ -50,8 +50,11 @@ from undertow.audit.local import (
     recorded_curve,
     repeated_curve,
 )
-from undertow.audit.pair.fixed import audit_pair, pair_trials_needed
-from undertow.audit.pair.sequential import audit_pair_until_refuted
+from undertow.audit.pair import (
+    audit_pair,
+    audit_pair_until_refuted,
+    pair_trials_needed,
+)
 from undertow.audit.program import CommandSubject
 from undertow.audit.record import RecordedSubject
 from undertow.audit.result import AuditResult, MethodResult, Verdict
