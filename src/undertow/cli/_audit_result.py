@@ -35,7 +35,8 @@ from undertow.audit.pair.fixed import audit_pair
 from undertow.audit.record import RecordedSubject
 from undertow.audit.runner import Counts
 from undertow.cli._audit_option import in_option_words
-from undertow.cli._output import working
+from undertow.cli._output import bare_table, print_facts, print_line, working
+from undertow.numeric.display import shown_down
 from undertow.report import AuditReport
 from undertow.report.audit import (
     METHOD_HEADINGS,
@@ -48,7 +49,7 @@ from undertow.report.audit import (
     shown_number,
     verdict_sentence,
 )
-from undertow.report.page import shown_down, write_whole
+from undertow.report.page import write_whole
 from undertow.risk import Threat
 
 if TYPE_CHECKING:
@@ -288,20 +289,17 @@ def print_audit(
         What else a reader should know.
     """
     console = Console()
-    _line(console, verdict_sentence(result))
+    print_line(console, verdict_sentence(result))
     if result.witness is not None:
-        _line(console, f"witness: {result.witness.summary[:_LONGEST]}")
+        print_line(console, f"witness: {result.witness.summary[:_LONGEST]}")
     console.print()
-    table = Table(show_edge=False, pad_edge=False, show_header=False)
     about = [("threat", threat)] if threat else []
-    for name, value in (("audited", title), *about, *_numbers(result)):
-        table.add_row(name, Text(value))
-    console.print(table)
+    print_facts(console, [("audited", title), *about, *_numbers(result)])
     console.print()
     console.print(_methods(result))
     console.print()
     for note in (*_NOTES, *notes):
-        _line(console, f"note: {note}")
+        print_line(console, f"note: {note}")
 
 
 def _numbers(result: AuditResult) -> list[tuple[str, str]]:
@@ -329,9 +327,7 @@ def _numbers(result: AuditResult) -> list[tuple[str, str]]:
 
 
 def _methods(result: AuditResult) -> Table:
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in METHOD_HEADINGS:
-        table.add_column(heading, overflow="fold")
+    table = bare_table(*METHOD_HEADINGS)
     for row in method_rows(result):
         table.add_row(*map(Text, row))
     return table
@@ -339,9 +335,7 @@ def _methods(result: AuditResult) -> Table:
 
 def print_faults(faults: Sequence[Fault]) -> None:
     """Print the bug fixtures: what is wrong, what is claimed, what is true."""
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("fault", "claim", "true", "trials", "what is wrong"):
-        table.add_column(heading, overflow="fold")
+    table = bare_table("fault", "claim", "true", "trials", "what is wrong")
     for fault in faults:
         symbol = SYMBOLS[fault.claim.parameter]
         table.add_row(
@@ -352,10 +346,6 @@ def print_faults(faults: Sequence[Fault]) -> None:
             Text(fault.bug),
         )
     Console().print(table)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
 # Watching an audit: a bar with the running estimate, and the counts on the way.

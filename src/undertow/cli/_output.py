@@ -8,9 +8,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,6 +22,12 @@ from undertow.errors import (
     InfiniteLossError,
     UndertowError,
 )
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from undertow.results import Alternative
 
 EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
@@ -157,3 +163,65 @@ def working(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(what):
         yield
+
+
+# Results in the terminal. What draws tables is loaded when something is to be drawn.
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print a text as it is, on one line however narrow the terminal is."""
+    console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def bare_table(*titles: str) -> Table:
+    """Return a table without a frame; what is too long for a column is folded."""
+    from rich.table import Table
+
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    for title in titles:
+        table.add_column(title, overflow="fold")
+    return table
+
+
+def print_facts(console: Console, rows: Sequence[tuple[str, str]]) -> None:
+    """Print names, each with its value in words."""
+    from rich.text import Text
+
+    table = bare_table("", "")
+    table.show_header = False
+    for name, text in rows:
+        table.add_row(Text(name), Text(text))
+    console.print(table)
+
+
+def print_assumptions(
+    console: Console, checked: Sequence[str], unchecked: Sequence[str]
+) -> None:
+    """Print what was checked, and what is assumed."""
+    for title, texts in (("checked", checked), ("assumed", unchecked)):
+        if texts:
+            print_line(console, f"{title}: {'; '.join(texts)}")
+
+
+def print_alternatives(
+    console: Console,
+    others: Sequence[Alternative],
+    *,
+    titles: tuple[str, str, str],
+    shown: Callable[[float], str],
+) -> None:
+    """Print what other methods give and why they were not taken, if there are any."""
+    from rich.text import Text
+
+    if not others:
+        return
+    table = bare_table(*titles)
+    for other in others:
+        table.add_row(other.name, or_dash(shown, other.parameter), Text(other.reason))
+    console.print()
+    console.print(table)
+
+
+def or_dash(shown: Callable[[float], str], value: float | None) -> str:
+    """Return a number as it is shown, or a dash where there is none."""
+    return "–" if value is None else shown(value)

@@ -11,11 +11,16 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from undertow.cli._input import library_input
-from undertow.cli._output import complain, guarded, print_json
+from undertow.cli._output import (
+    bare_table,
+    complain,
+    guarded,
+    print_json,
+    print_line,
+)
 from undertow.correlation import GaussianFit, MarkovFit, fit_gaussian, fit_markov
 from undertow.correlation.observation import GoodnessOfFit
 from undertow.datasets import read_columns
@@ -28,6 +33,8 @@ fit = typer.Typer(
     rich_markup_mode="rich",
 )
 
+# One comparison, read here: the language of releases says more, but it is imported with
+# the libraries of the extra "release", which a fit can do without.
 _CONDITION = re.compile(
     r"^\s*(\w+)\s*(>=|<=|==|!=|>|<)\s*(-?[\d.]+(?:[eE][-+]?\d+)?)\s*$"
 )
@@ -177,7 +184,7 @@ def _warnings_as_sentences() -> Iterator[None]:
 def print_markov_fit(found: MarkovFit) -> None:
     """Print the transition matrix with its limits, the ratios and the tests."""
     console = Console()
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table = bare_table()
     table.add_column("from")
     for state in found.states:
         table.add_column(Text(f"to {state}"))
@@ -190,12 +197,12 @@ def print_markov_fit(found: MarkovFit) -> None:
         table.add_row(Text(str(state)), *(Text(cell) for cell in cells))
     console.print(table)
     seen = int(found.counts.sum())
-    _line(
+    print_line(
         console,
         f"{seen} transitions of {found.length} records, {found.missing} missing; "
         f"limits hold together with confidence {found.confidence:g}",
     )
-    _line(
+    print_line(
         console,
         f"largest ratio γ = {found.gamma:.6g}; projective diameter Δ = "
         f"{found.diameter:.6g}, at most {found.diameter_upper:.6g} in the region",
@@ -206,7 +213,7 @@ def print_markov_fit(found: MarkovFit) -> None:
 def print_gaussian_fit(found: GaussianFit) -> None:
     """Print deviations, correlations, limits and the tests."""
     console = Console()
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table = bare_table()
     for heading in ("member", "mean", "deviation", *found.names):
         table.add_column(Text(heading))
     deviations = found.covariance.diagonal() ** 0.5
@@ -215,7 +222,7 @@ def print_gaussian_fit(found: GaussianFit) -> None:
         cells = [f"{found.mean[j]:.6g}", f"{deviations[j]:.6g}"]
         table.add_row(Text(name), *cells, *(f"{value:.4f}" for value in row))
     console.print(table)
-    _line(
+    print_line(
         console,
         f"{found.groups} groups, {found.dropped} left out; largest correlation "
         f"{found.correlation:.6g}, at most {found.correlation_upper:.6g}; deviations "
@@ -227,8 +234,4 @@ def print_gaussian_fit(found: GaussianFit) -> None:
 
 def _print_checks(console: Console, checks: Sequence[GoodnessOfFit]) -> None:
     for check in checks:
-        _line(console, check.summary)
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)
+        print_line(console, check.summary)

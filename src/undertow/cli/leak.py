@@ -6,13 +6,10 @@ With leakages and calibrations in the terminal: the answer first, then the reaso
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from undertow.cli import _model as opt
 from undertow.cli._input import library_input
@@ -24,7 +21,15 @@ from undertow.cli._model import (
     pedigree_model,
     read_query,
 )
-from undertow.cli._output import guarded, print_json, working
+from undertow.cli._output import (
+    bare_table,
+    guarded,
+    print_alternatives,
+    print_assumptions,
+    print_json,
+    print_line,
+    working,
+)
 from undertow.correlation import (
     Leakage,
     LeakageCalibration,
@@ -33,7 +38,7 @@ from undertow.correlation import (
     explain,
     leakage,
 )
-from undertow.results import Alternative, to_plain
+from undertow.results import to_plain
 
 leak = typer.Typer(
     name="leak",
@@ -213,27 +218,26 @@ def print_leakage(found: Leakage, *, epsilon: float, others: bool = True) -> Non
     """Print a leakage: value, attacker, what holds, what other methods say."""
     console = Console()
     sign = "=" if found.is_exact else "≤"
-    _line(
+    print_line(
         console,
         f"leakage {sign} {found.value:.6g} for a release that is {epsilon:g}-DP",
     )
-    _line(console, f"model: {found.model}")
-    _line(console, f"by: {found.theorem} (method {found.method!r})")
-    _line(console, f"holds for: {found.mechanisms}; {found.scope.summary}")
-    _line(console, f"against: {found.attackers}")
+    print_line(console, f"model: {found.model}")
+    print_line(console, f"by: {found.theorem} (method {found.method!r})")
+    print_line(console, f"holds for: {found.mechanisms}; {found.scope.summary}")
+    print_line(console, f"against: {found.attackers}")
     if found.witness is not None:
-        _line(console, f"worst attacker: {found.witness.summary}")
-    _assumptions(console, found)
+        print_line(console, f"worst attacker: {found.witness.summary}")
+    print_assumptions(console, found.checked, found.unchecked)
     if others:
-        _alternatives(console, found.alternatives, heading="leakage")
+        titles = ("other methods", "leakage", "why not")
+        print_alternatives(console, found.alternatives, titles=titles, shown=_shown)
 
 
 def print_calibration(found: LeakageCalibration) -> None:
     """Print a calibration: the numbers, the words, what other methods need."""
     console = Console()
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for heading in ("promise", "DP level", "noise scale", "error", "method"):
-        table.add_column(heading, overflow="fold")
+    table = bare_table("promise", "DP level", "noise scale", "error", "method")
     error = "–"
     if found.accuracy is not None:
         error = f"{found.accuracy.alpha:.6g} at {1 - found.accuracy.beta:.0%}"
@@ -246,39 +250,14 @@ def print_calibration(found: LeakageCalibration) -> None:
     )
     console.print(table)
     console.print()
-    _line(console, explain(found))
+    print_line(console, explain(found))
     if found.covers is not None:
-        _line(console, f"holds for: {found.covers.summary}")
-    if isinstance(found.achieves, Leakage) and found.achieves.checked:
-        _line(console, f"checked: {'; '.join(found.achieves.checked)}")
-    _alternatives(console, found.alternatives, heading="DP level")
+        print_line(console, f"holds for: {found.covers.summary}")
+    if isinstance(found.achieves, Leakage):
+        print_assumptions(console, found.achieves.checked, ())
+    titles = ("other methods", "DP level", "why not")
+    print_alternatives(console, found.alternatives, titles=titles, shown=_shown)
 
 
-def _assumptions(console: Console, found: Leakage) -> None:
-    for title, texts in (("checked", found.checked), ("assumed", found.unchecked)):
-        if texts:
-            _line(console, f"{title}: {'; '.join(texts)}")
-
-
-def _alternatives(
-    console: Console, others: Sequence[Alternative], *, heading: str
-) -> None:
-    if not others:
-        return
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for title in ("other methods", heading, "why not"):
-        table.add_column(title, overflow="fold")
-    for other in others:
-        table.add_row(other.name, _number(other.parameter), Text(other.reason))
-    console.print()
-    console.print(table)
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "–"
+def _shown(value: float) -> str:
     return "∞" if value == math.inf else f"{value:.6g}"
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True, markup=False)

@@ -12,7 +12,6 @@ from undertow.cli._output import guarded, print_json, working
 from undertow.cli._risk_result import (
     Row,
     advantage_record,
-    assess,
     calibration_record,
     comparison_record,
     level_record,
@@ -37,7 +36,7 @@ from undertow.cli._threat import (
 )
 from undertow.errors import AssumptionError, ModelError
 from undertow.results import to_plain
-from undertow.risk import Channel, Threat
+from undertow.risk import Channel, Threat, assess_risk
 from undertow.risk.calibration import calibrate
 from undertow.risk.card import risk_card
 from undertow.risk.families import Family
@@ -83,11 +82,11 @@ def risk_advantage(
             described, weights=weights, aux=aux, tolerance=tolerance, loss=loss
         )
         with working("measuring the risk"):
-            found = assess(source, threat, parameter=parameter)
+            assessment = assess_risk(source, threat, parameter=parameter)
         if json_output:
-            print_json(advantage_record(found, threat))
+            print_json(advantage_record(assessment, threat))
         else:
-            print_advantage(found, threat)
+            print_advantage(assessment, threat)
 
 
 @risk.command("calibrate")
@@ -123,14 +122,14 @@ def risk_calibrate(
             described, weights=weights, aux=aux, tolerance=tolerance, loss=loss
         )
         with working(f"calibrating {mechanism}"):
-            found = calibrate(
+            calibration = calibrate(
                 family, threat, advantage=target, users=users, confidence=confidence
             )
-        level = level_record(family, found.value, binding=found.binding)
+        level = level_record(family, calibration.value, binding=calibration.binding)
         if json_output:
-            print_json(calibration_record(found, level))
+            print_json(calibration_record(calibration, level))
         else:
-            print_calibration(found, level, family.called)
+            print_calibration(calibration, level, family.called)
 
 
 @risk.command("compare")
@@ -319,7 +318,7 @@ def _row(
                 family, threat, parameter=epsilon, users=users, confidence=confidence
             )
         assert target is not None
-        found = calibrate(
+        calibration = calibrate(
             family,
             threat,
             advantage=target,
@@ -332,12 +331,12 @@ def _row(
         return Row(family.name, none, reason=str(refusal), called=family.called)
     return Row(
         family.name,
-        level_record(family, found.value, binding=found.binding),
-        found.achieves.value,
-        found.exact,
-        found.method,
-        None if found.structure is None else dict(found.structure),
-        found.utility,
-        binding=found.binding,
+        level_record(family, calibration.value, binding=calibration.binding),
+        calibration.achieves.value,
+        calibration.exact,
+        calibration.method,
+        None if calibration.structure is None else dict(calibration.structure),
+        calibration.utility,
+        binding=calibration.binding,
         called=family.called,
     )

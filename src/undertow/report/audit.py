@@ -20,6 +20,7 @@ from undertow._version import __version__
 from undertow.audit import AuditResult, Claim
 from undertow.audit.inversion import Inversion
 from undertow.audit.local import Curve
+from undertow.numeric.display import shown_down
 from undertow.report.page import (
     html_list,
     html_page,
@@ -29,7 +30,6 @@ from undertow.report.page import (
     markdown_table,
     markdown_terms,
     markdown_text,
-    shown_down,
 )
 
 Facts = tuple[tuple[str, str], ...]

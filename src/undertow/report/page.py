@@ -7,12 +7,10 @@ not written here is escaped.
 from __future__ import annotations
 
 import html
-import math
 import os
 import re
 import secrets
 from collections.abc import Collection, Sequence
-from decimal import ROUND_FLOOR, Decimal
 from pathlib import Path
 
 from undertow.errors import PlanError
@@ -54,20 +52,6 @@ dl { font-size: .9rem; } dt { font-weight: 600; } dd { margin: 0 0 .5rem 1rem; }
 """
 # What Markdown reads as more than a character.
 _MARKS = re.compile(r"([\\`*_{}\[\]<>#|~])")
-
-
-def shown_down(value: float) -> str:
-    """Return a lower limit with four decimals, cut down and never rounded up.
-
-    Examples
-    --------
-    >>> shown_down(1.39349), shown_down(2.0), shown_down(math.inf)
-    ('1.3934', '2', '∞')
-    """
-    if math.isinf(value):
-        return "∞"
-    cut = Decimal(repr(value)).quantize(Decimal("0.0001"), rounding=ROUND_FLOOR)
-    return f"{cut:f}".rstrip("0").rstrip(".")
 
 
 def html_page(title: str, body: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 Calibration in units of risk, measured attacks, and cards a person can read.
 """
 
+from undertow.risk.assessment import RiskAssessment, assess_risk, channel_guarantee
 from undertow.risk.calibration import (
     CalibrationTable,
     Comparison,
@@ -125,6 +126,7 @@ __all__ = [
     "Progress",
     "ProtocolSampler",
     "Risk",
+    "RiskAssessment",
     "RiskCalibration",
     "RiskCard",
     "Sampler",
@@ -138,12 +140,14 @@ __all__ = [
     "advantage_curve",
     "advantage_range",
     "as_channel",
+    "assess_risk",
     "attack_risk",
     "best_bound",
     "best_success_bound",
     "calibrate",
     "calibrate_black_box",
     "chain_channel",
+    "channel_guarantee",
     "clopper_pearson",
     "compare",
     "continuous_advantage",

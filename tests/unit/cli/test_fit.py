@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
 
 from support.command import invoke
-from undertow.cli import app
+from undertow.cli.app import load_command
 
 HERE = os.environ.get("UNDERTOW_DATA")
 needs_data = [
@@ -185,10 +184,9 @@ class TestRealData:
 
 def commands() -> list[tuple[str, str]]:
     """Return every command of the four groups with its help text."""
-    group = typer.main.get_command(app)
     found = []
     for name in ("leak", "calibrate", "fit", "reproduce"):
-        command = group.commands[name]
+        command = load_command(name)
         inner = getattr(command, "commands", {"": command})
         found += [(f"{name} {key}".strip(), c.help or "") for key, c in inner.items()]
     return found
