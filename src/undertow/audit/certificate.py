@@ -15,6 +15,7 @@ from typing import SupportsIndex
 from scipy.special import bdtrc, betaln
 
 from undertow._validate import check_count, check_positive, check_probability
+from undertow.audit._size import least_trials
 from undertow.audit.claim import Claim
 from undertow.numeric.rounding import log_down, nudge_down, nudge_up
 from undertow.privacy.loss import GDP
@@ -496,15 +497,11 @@ class SequentialTest:
                 f"claim must leave room for a refutation, got {self.claim}; no audit "
                 "can refute it."
             )
-        high = 1
-        while proportion_sequence(high, high, confidence=self.confidence)[0] <= limit:
-            high *= 2
-        low = high // 2
-        while high - low > 1:
-            mid = (low + high) // 2
-            reached = proportion_sequence(mid, mid, confidence=self.confidence)[0]
-            low, high = (low, mid) if reached > limit else (mid, high)
-        return high
+
+        def reaches(n: int) -> bool:
+            return proportion_sequence(n, n, confidence=self.confidence)[0] > limit
+
+        return least_trials(reaches)
 
 
 def _both(

@@ -26,6 +26,15 @@ from undertow.audit._method import (
     pilot_size,
     total_trials,
 )
+from undertow.audit._size import (
+    TESTS,
+    Stage,
+    early_sizes,
+    early_stages,
+    last_confidence,
+    least_between,
+    least_trials,
+)
 from undertow.audit._trial import CELLS, FixedTrials, Source, UniformTrials
 from undertow.audit.certificate import SequentialTest, trials_needed
 from undertow.audit.claim import Claim
@@ -35,8 +44,6 @@ from undertow.audit.result import AuditResult, MethodResult
 from undertow.audit.runner import Campaign, Counts, Progress
 from undertow.audit.threat import audit_threat, check_threat, is_plain_threat
 from undertow.errors import AuditError, UndertowError
-from undertow.numeric.rounding import nudge_up
-from undertow.numeric.search import greatest_int
 from undertow.results import Estimate, _Shown
 from undertow.risk.intervals import clopper_pearson
 from undertow.risk.threat import Threat
@@ -45,9 +52,8 @@ _CHUNK = 1 << 16
 _CELLS_HELD = 1 << 23
 # Numbers in a table of posteriors.
 _TABLE_HELD = 1 << 20
-# Stages before the last one: trials of the first choice, tests for each of them,
-# growth, which part of all trials they may take, their share of the error, and looks.
-_FIRST, _TESTS, _GROWTH, _PART, _ERROR, _EARLY_LOOKS = 128, 2, 4, 10, 0.25, 8
+# Looks at a stage before the last one.
+_EARLY_LOOKS = 8
 # Reports of a subject by which dependence shows.
 _GUARDED = 5_000
 
@@ -240,7 +246,7 @@ def audit_until_refuted(
         # Phases 0 and 1 are those of the last stage, as of an audit without others.
         phase = 0 if stage.last else 2 * number + 2
         whole = Campaign(root, size).run(
-            UniformTrials(source, pilot=True), stage.pilot, phase=phase, job="pilot"
+            UniformTrials(source, pilot=True), stage.choice, phase=phase, job="pilot"
         )
         pilot = _sum(pilot, whole)
         methods = candidates(pilot, claim, source.categories, stage.confidence)
@@ -256,7 +262,7 @@ def audit_until_refuted(
                 progress(done, looks, {name: counts[name].copy() for name in counts})
             if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
                 break
-        drawn += stage.pilot + int(counts["trials"][0])
+        drawn += stage.choice + int(counts["trials"][0])
         found = local_result(
             source,
             chosen,
@@ -280,45 +286,23 @@ def audit_until_refuted(
     )
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """Trials for a choice and then for its test, and the confidence of the test."""
-
-    pilot: int
-    runs: int
-    confidence: float
-    last: bool = False
-
-
-def _stages(
-    claim: Claim, m: int, n: int, confidence: float
-) -> tuple[list[_Stage], int]:
+def _stages(claim: Claim, m: int, n: int, confidence: float) -> tuple[list[Stage], int]:
     """Return the stages, and the least trials that refute without earlier ones."""
     needed = SequentialTest(claim, m, confidence).trials_needed()
     few = _pilot_share(claim, m, trials=n, needed=needed)
-    whole = [_Stage(few, n - few, confidence, last=True)]
-    sizes = _early_sizes(n)
-    left, error = n - (1 + _TESTS) * sum(sizes), 1.0 - confidence
-    last = nudge_up(1.0 - (1.0 - _ERROR) * error)
-    rest = SequentialTest(claim, m, last).trials_needed()
+    whole = [Stage(few, n - few, confidence, last=True)]
+
+    def cost(size: int) -> int:
+        return (1 + TESTS) * size
+
+    sizes, level = early_sizes(n, cost), last_confidence(confidence)
+    left = n - sum(map(cost, sizes))
+    rest = SequentialTest(claim, m, level).trials_needed()
     if not sizes or left < total_trials(rest, m):
         return whole, total_trials(needed, m)
-    each = nudge_up(1.0 - _ERROR * error / len(sizes))
     few = pilot_size(left, m)
-    early = [_Stage(size, _TESTS * size, each) for size in sizes]
-    stages = [*early, _Stage(few, left - few, last, last=True)]
-    return stages, total_trials(needed, m)
-
-
-def _early_sizes(n: int) -> list[int]:
-    """Return the sizes of the pilots before the last one."""
-    sizes: list[int] = []
-    size, spent = _FIRST, (1 + _TESTS) * _FIRST
-    while spent <= n // _PART:
-        sizes.append(size)
-        size *= _GROWTH
-        spent += (1 + _TESTS) * size
-    return sizes
+    last = Stage(few, left - few, level, last=True)
+    return [*early_stages(sizes, confidence), last], total_trials(needed, m)
 
 
 def _sum(counts: Counts, part: Counts) -> Counts:
@@ -541,18 +525,17 @@ def _needed_alike(
     drawn = int(counts["trials"][0])
 
     def reaches(total: int) -> bool:
+        if not drawn < total <= _LONGEST:
+            return total > drawn
         both, n, m = (
             round(number * total / drawn)
             for number in (seen.hits + seen.against, seen.trials, seen.against_trials)
         )
         return certify(Tally(min(both, n), n, max(0, both - n), m))[0] > goal
 
-    def beyond(total: int) -> bool:
-        return total <= drawn or (total <= _LONGEST and not reaches(total))
-
     if seen.hits + seen.against == 0:
         return None
-    needed = 1 + greatest_int(beyond)
+    needed = least_trials(reaches)
     return needed if needed <= _LONGEST else None
 
 
@@ -565,18 +548,13 @@ def _detectable(
     """
     goal = method.claim.for_replacement().level
     both = seen.hits + seen.against
-    low = max(0, both - seen.against_trials)
-    high = min(both, seen.trials) + 1
-    most = high
-    while high - low > 1:
-        mid = (low + high) // 2
-        if certify(seen._replace(hits=mid, against=both - mid))[0] > goal:
-            high = mid
-        else:
-            low = mid
-    if high == most:
-        return None
-    return method.claimed(seen._replace(hits=high, against=both - high))
+    fewest, most = max(0, both - seen.against_trials), min(both, seen.trials)
+
+    def split(hits: int) -> Tally:
+        return seen._replace(hits=hits, against=both - hits)
+
+    least = least_between(fewest, most + 1, lambda k: certify(split(k))[0] > goal)
+    return None if least > most else method.claimed(split(least))
 
 
 # The certificate of an audit as its trials double.

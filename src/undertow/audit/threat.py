@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_finite, check_probability
+from undertow.audit._size import least_trials
 from undertow.audit._trial import Source, ValueReader
 from undertow.audit.claim import Claim
 from undertow.audit.result import AuditResult, MethodResult
@@ -33,7 +34,7 @@ from undertow.mechanisms.local import (
 )
 from undertow.numeric.array import Floats, Ints
 from undertow.numeric.rounding import inflate, nudge_down, nudge_up
-from undertow.numeric.search import greatest_float, greatest_int
+from undertow.numeric.search import greatest_float
 from undertow.privacy.loss import GDP, Approx, Loss, Pure
 from undertow.results import Bound, Estimate, Witness
 from undertow.risk.bounds.baselines import Baselines
@@ -284,7 +285,7 @@ class ThreatTest:
                 f"allows {allowed.value:.6g} ({allowed.theorem}); no audit against "
                 "this threat can refute it."
             )
-        return 1 + greatest_int(lambda n: n == 0 or self.best(n) <= allowed.value)
+        return least_trials(lambda n: self.best(n) > allowed.value)
 
     def certify(self, gamma: float) -> tuple[Bound, float]:
         """Return the claimed parameter that an advantage needs, and the epsilon."""

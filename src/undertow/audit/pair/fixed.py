@@ -18,6 +18,7 @@ import numpy as np
 
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.audit._outcome import shortened
+from undertow.audit._size import least_between, least_runs
 from undertow.audit.certificate import event_epsilon, event_mu
 from undertow.audit.claim import Claim
 from undertow.audit.event import LabelEvent, ScoreEvent
@@ -420,19 +421,7 @@ def runs_needed(claim: Claim, *, confidence: float) -> int:
     def reaches(n: int) -> bool:
         return certify_counts(tested, (n, 0), (n, n), confidence)[0] > tested.level
 
-    high = 1
-    while not reaches(high):
-        high *= 2
-        if high > _LARGEST:
-            raise AuditError(
-                f"claim must be refutable with at most {_LARGEST} runs, got {claim}; "
-                "no audit here can be that long."
-            )
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
+    return least_runs(reaches, claim, most=_LARGEST)
 
 
 def certify_counts(
@@ -480,23 +469,27 @@ def _advantage(
     )
 
 
-def _power(
-    claim: Claim, hits_q: int, trials: tuple[int, int], confidence: float
+def pair_power(
+    tested: Claim,
+    hits_q: int,
+    trials: tuple[int, int],
+    confidence: float,
+    *,
+    needed: int,
+    certify: Certify = certify_counts,
 ) -> dict[str, float]:
-    tested, (n, _) = claim.for_replacement(), trials
-    power: dict[str, float] = {
-        "trials_needed": pair_trials_needed(claim, confidence=confidence),
-        "ceiling": certify_counts(tested, (n, 0), trials, confidence)[0],
-    }
-    low, high = 0, n
-    if certify_counts(tested, (n, hits_q), trials, confidence)[0] <= tested.level:
+    """Return what so many runs could have found, the second rate as it was seen."""
+    n = trials[0]
+
+    def reached(hits: int, against: int) -> float:
+        return certify(tested, (hits, against), trials, confidence)[0]
+
+    power: dict[str, float] = {"trials_needed": needed, "ceiling": reached(n, 0)}
+    if reached(n, hits_q) <= tested.level:
         return {**power, "can_refute": False, "detectable": math.inf}
-    while high - low > 1:
-        middle = (low + high) // 2
-        value = certify_counts(tested, (middle, hits_q), trials, confidence)[0]
-        low, high = (low, middle) if value > tested.level else (middle, high)
-    found = _estimates(tested, (high, hits_q), trials)[0]
-    return {**power, "can_refute": True, "detectable": found}
+    least = least_between(0, n, lambda hits: reached(hits, hits_q) > tested.level)
+    detectable = _estimates(tested, (least, hits_q), trials)[0]
+    return {**power, "can_refute": True, "detectable": detectable}
 
 
 def job_fingerprint(test: EventTest, claim: Claim, confidence: float) -> str:
@@ -527,7 +520,8 @@ def pair_result(
     certified, epsilon = certify_counts(tested, hits, trials, confidence)
     estimate, epsilon_estimate = _estimates(tested, hits, trials)
     seed = root if is_seeded(test.subject) else None
-    power = _power(claim, hits[1], trials, confidence)
+    needed = pair_trials_needed(claim, confidence=confidence)
+    power = pair_power(tested, hits[1], trials, confidence, needed=needed)
     method = MethodResult(
         f"event on a pair: {test.event.words}",
         estimate,

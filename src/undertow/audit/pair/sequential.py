@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 
 from undertow._validate import check_count, check_probability
+from undertow.audit._size import (
+    TESTS,
+    Stage,
+    early_sizes,
+    early_stages,
+    last_confidence,
+    least_runs,
+)
 from undertow.audit.certificate import (
     proportion_sequence,
     ratio_mu_sequence,
@@ -19,25 +26,25 @@ from undertow.audit.claim import Claim
 from undertow.audit.pair._choice import Choice, Search, read_pairs, stream_seed
 from undertow.audit.pair._draw import BATCH, EventTest, Pair
 from undertow.audit.pair._score import ScoreChoice, asked_scores
-from undertow.audit.pair.fixed import FEWEST, TRIALS, longer_note, pair_result
+from undertow.audit.pair.fixed import (
+    FEWEST,
+    TRIALS,
+    longer_note,
+    pair_power,
+    pair_result,
+)
 from undertow.audit.program import OutOfTimeError
 from undertow.audit.record import RecordedSubject
 from undertow.audit.result import AuditResult
 from undertow.audit.runner import Counts, Progress
 from undertow.audit.subject import Subject, require_pace
 from undertow.errors import AuditError
-from undertow.numeric.rounding import nudge_up
-from undertow.privacy.tradeoff import attack_epsilon_bound, attack_mu_bound
 from undertow.results import Estimate
 
 # Runs for the choice: a tenth, but so many of a short audit and so many of a long one.
 _LEAST, _MOST = 2_000, 200_000
 _LOOKS = 100
 _LARGEST = 2**52
-# Stages before the last one: runs of each input for the first choice, tests for each of
-# them, growth, which part of all runs they may take together, and their share of the
-# error.
-_FIRST, _TESTS, _GROWTH, _PART, _ERROR = 128, 2, 4, 10, 0.25
 # Runs of each input by which dependence shows; made in any case before a refutation.
 _GUARDED = 512
 
@@ -120,14 +127,14 @@ def audit_pair_until_refuted(
         )
     listed = read_pairs(pairs, len(subject.inputs))
     plan = _plan(listed, TRIALS if trials is None else trials, claim, level)
-    most = max(max(stage.train, stage.runs) for stage in plan.stages)
+    most = max(max(stage.choice, stage.runs) for stage in plan.stages)
     require_pace(subject, min(BATCH, most))
     search = Search(subject, claim, listed, level, score, root)
     drawn, found = 0, None
     for number, stage in enumerate(plan.stages, start=1):
         step = _step(stage.runs, chunk, last=stage.last)
         try:
-            choice = search.run(dict.fromkeys(plan.used, stage.train))
+            choice = search.run(dict.fromkeys(plan.used, stage.choice))
         except OutOfTimeError:
             if found is None:
                 raise
@@ -136,10 +143,10 @@ def audit_pair_until_refuted(
         key = () if stage.last else (number,)
         streams = _Streams(stream_seed(root), key)
         counts = _until_refuted(looks, claim, stage.confidence, streams, progress)
-        drawn += stage.train * len(plan.used) + 2 * counts["runs"]
+        drawn += stage.choice * len(plan.used) + 2 * counts["runs"]
         found = _result(looks, claim, level, counts, drawn, (stage, plan.needed), root)
         if found.violated:
-            looks.guard(stage.train + counts["runs"], streams)
+            looks.guard(stage.choice + counts["runs"], streams)
             return found
         if "ended" in counts:
             return _ended(found)
@@ -168,21 +175,11 @@ def certify_anytime(
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """Runs of each input for a choice and then for its test, and its confidence."""
-
-    train: int
-    runs: int
-    confidence: float
-    last: bool = False
-
-
-@dataclass(frozen=True)
 class _Plan:
     """Inputs that occur, the stages, and how many runs are needed in any case."""
 
     used: tuple[int, ...]
-    stages: tuple[_Stage, ...]
+    stages: tuple[Stage, ...]
     needed: int
 
 
@@ -197,31 +194,17 @@ def _plan(
             f"trials must be at least {needed} for {claim} to be refutable at "
             f"confidence {confidence:g} at any time, got {total}."
         )
-    sizes = _early_sizes(total, len(used))
-    error = 1.0 - confidence
-    least = nudge_up(1.0 - (1.0 - _ERROR) * error)
-    left = total - sum(_cost(size, len(used)) for size in sizes)
-    if not _reaches(claim, least, len(used), left):
-        sizes, least, left = [], confidence, total
-    train, runs = _split(left, len(used))
-    each = nudge_up(1.0 - _ERROR * error / max(1, len(sizes)))
-    early = [_Stage(size, _TESTS * size, each) for size in sizes]
-    return _Plan(used, (*early, _Stage(train, runs, least, last=True)), needed)
 
+    def cost(size: int) -> int:  # of a choice over all inputs, tested on two of them
+        return size * len(used) + 2 * TESTS * size
 
-def _early_sizes(total: int, inputs: int) -> list[int]:
-    """Return the runs of each input for the choices before the last one."""
-    sizes: list[int] = []
-    size, spent = _FIRST, 0
-    while (spent := spent + _cost(size, inputs)) <= total // _PART:
-        sizes.append(size)
-        size *= _GROWTH
-    return sizes
-
-
-def _cost(size: int, inputs: int) -> int:
-    """Return the runs of a stage: for its choice, and for the test of a pair."""
-    return size * inputs + 2 * _TESTS * size
+    sizes, level = early_sizes(total, cost), last_confidence(confidence)
+    left = total - sum(map(cost, sizes))
+    if not _reaches(claim, level, len(used), left):
+        sizes, level, left = [], confidence, total
+    choice, runs = _split(left, len(used))
+    last = Stage(choice, runs, level, last=True)
+    return _Plan(used, (*early_stages(sizes, confidence), last), needed)
 
 
 def _split(total: int, inputs: int) -> tuple[int, int]:
@@ -246,19 +229,7 @@ def _trials_needed(claim: Claim, confidence: float, inputs: int) -> int:
     def reaches(total: int) -> bool:
         return _reaches(claim, confidence, inputs, total)
 
-    high = 1
-    while not reaches(high):
-        high *= 2
-        if high > _LARGEST:
-            raise AuditError(
-                f"claim must be refutable with at most {_LARGEST} runs, got {claim}; "
-                "no audit here can be that long."
-            )
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
+    return least_runs(reaches, claim, most=_LARGEST)
 
 
 def _step(runs: int, chunk: SupportsIndex | None, *, last: bool) -> int:
@@ -356,7 +327,7 @@ def _result(
     confidence: float,
     counts: dict[str, int],
     drawn: int,
-    planned: tuple[_Stage, int],
+    planned: tuple[Stage, int],
     root: int,
 ) -> AuditResult:
     """Return the outcome of a fixed sample, with limits that hold at all times."""
@@ -365,7 +336,16 @@ def _result(
     stage, needed = planned
     fixed = pair_result(looks, claim, confidence, _hits_so_far(counts), drawn, root)
     certified, epsilon = certify_anytime(tested, hits, (n, n), stage.confidence)
-    power = _power(tested, counts, stage, needed)
+    # All runs of the stage, with the second rate as it was seen.
+    hits_q = round(counts["q"] * stage.runs / n)
+    power = pair_power(
+        tested,
+        hits_q,
+        (stage.runs, stage.runs),
+        stage.confidence,
+        needed=needed,
+        certify=certify_anytime,
+    )
     (method,) = fixed.methods
     shown = replace(
         method,
@@ -408,37 +388,3 @@ def _advantage(
         seed,
         "confidence sequences of two rates, valid at any time",
     )
-
-
-def _power(
-    tested: Claim, counts: dict[str, int], stage: _Stage, needed: int
-) -> dict[str, Any]:
-    """Return what all runs of a stage could have found, the second rate as seen."""
-    runs = (stage.runs, stage.runs)
-    hits_q = round(counts["q"] * stage.runs / counts["runs"])
-
-    def reached(hits: int, against: int) -> float:
-        return certify_anytime(tested, (hits, against), runs, stage.confidence)[0]
-
-    power: dict[str, Any] = {
-        "trials_needed": needed,
-        "ceiling": reached(stage.runs, 0),
-        "can_refute": True,
-        "detectable": math.inf,
-    }
-    if reached(stage.runs, hits_q) <= tested.level:
-        return {**power, "can_refute": False}
-    low, high = 0, stage.runs
-    while high - low > 1:
-        middle = (low + high) // 2
-        over = reached(middle, hits_q) > tested.level
-        low, high = (low, middle) if over else (middle, high)
-    rates = [(k + 0.5) / (stage.runs + 1) for k in (high, hits_q)]
-    return {**power, "detectable": _estimate(tested, rates)}
-
-
-def _estimate(tested: Claim, rates: list[float]) -> float:
-    """Return the claimed parameter of two rates."""
-    if tested.parameter == "epsilon":
-        return attack_epsilon_bound(tpr=rates[0], fpr=rates[1], delta=tested.delta)
-    return attack_mu_bound(tpr=rates[0], fpr=rates[1])
