@@ -33,7 +33,7 @@ class Stage:
     choice, runs : int
         Trials of a local audit; of a pair, runs of each input.
     confidence : float
-        Of the limits of the test.
+        The confidence of the limits of the test.
     last : bool
         Whether all trials that are left belong to it.
     """

@@ -67,13 +67,19 @@ class Source:
             raise TypeError(
                 f"reader must be a local protocol, got {type(reader).__name__}."
             )
-        told = reader if reader is not None else getattr(subject, "protocol", subject)
-        self.reader: Reader = reader_of(told, self.categories, labels)
+        self.reader: Reader = reader_of(self.protocol, self.categories, labels)
         if self.reader.categories != self.categories:
             raise MismatchError(
                 f"reader must have the {self.categories} values of the subject, got "
                 f"{self.reader.categories}."
             )
+
+    @property
+    def protocol(self) -> Any:
+        """The protocol by which reports are read; a subject without one stands here."""
+        if self.reader_given is not None:
+            return self.reader_given
+        return getattr(self.subject, "protocol", self.subject)
 
     @property
     def name(self) -> str:
@@ -86,10 +92,10 @@ class Source:
     def identity(self) -> str:
         """What the counts depend on besides the method, the sizes and the seed."""
         reader = self.reader_given
-        told = "" if reader is None else f"{type(reader).__qualname__} {reader!r}"
+        words = "" if reader is None else f"{type(reader).__qualname__} {reader!r}"
         if not self.grouped:
-            told += f" {self.name} of {self.categories}"
-        return f"{subject_identity(self.subject)} {told}"
+            words += f" {self.name} of {self.categories}"
+        return f"{subject_identity(self.subject)} {words}"
 
     @property
     def seeded(self) -> bool:

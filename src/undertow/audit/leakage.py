@@ -61,7 +61,7 @@ def audit_leakage(
     seed : int, optional
         Reproduces everything.
     name : str, optional
-        Of the program, for the report.
+        What the report calls the program.
 
     Returns
     -------
@@ -107,14 +107,14 @@ def audit_leakage(
         confidence=level,
         seed=root,
     )
-    found = verdict.estimate
+    estimate = verdict.estimate
     least = max(_FEWEST, runs_needed(claim, confidence=level))
     power = {
-        "trials_needed": 2 * (least + _searched(least, found.tried)),
+        "trials_needed": 2 * (least + _searched(least, estimate.tried)),
         "ceiling": ceiling,
         "can_refute": True,  # else it was refused
     }
-    return _result(claim, found, power, name=name)
+    return _result(claim, estimate, power, name=name)
 
 
 class _Checked:
@@ -176,14 +176,14 @@ def _searched(samples: int, attackers: int) -> int:
 
 
 def _result(
-    claim: Claim, found: LeakageEstimate, power: dict[str, float], *, name: str
+    claim: Claim, estimate: LeakageEstimate, power: dict[str, float], *, name: str
 ) -> AuditResult:
-    certified = max(0.0, nudge_down(found.low * (1.0 - _MARGIN)))
+    certified = max(0.0, nudge_down(estimate.low * (1.0 - _MARGIN)))
     method = MethodResult(
-        f"attacker and event: {found.event}",
-        found.value,
+        f"attacker and event: {estimate.event}",
+        estimate.value,
         certified,
-        2 * found.trials,
+        2 * estimate.trials,
         decides=True,
         ceiling=power["ceiling"],
     )
@@ -191,28 +191,28 @@ def _result(
         name,
         claim,
         certified,
-        confidence=found.confidence,
-        trials=2 * (found.trials + _searched(found.trials, found.tried)),
+        confidence=estimate.confidence,
+        trials=2 * (estimate.trials + _searched(estimate.trials, estimate.tried)),
         epsilon_certified=certified,
-        epsilon_estimate=found.value,
+        epsilon_estimate=estimate.value,
         methods=(method,),
-        witness=_witness(found) if certified > claim.level else None,
+        witness=_witness(estimate) if certified > claim.level else None,
         power=power,
-        seed=found.seed,
+        seed=estimate.seed,
     )
 
 
-def _witness(found: LeakageEstimate) -> Witness:
-    known = found.adversary.known if found.adversary is not None else ()
-    first, second = found.pair if found.pair is not None else (None, None)
-    told = (
+def _witness(estimate: LeakageEstimate) -> Witness:
+    known = estimate.adversary.known if estimate.adversary is not None else ()
+    first, second = estimate.pair if estimate.pair is not None else (None, None)
+    attacker = (
         f"someone who knows {len(known)} records" if known else "someone who knows none"
     )
-    summary = f"{told} tells {first!r} from {second!r} by {found.event}"
+    summary = f"{attacker} tells {first!r} from {second!r} by {estimate.event}"
     details = {
-        "adversary": found.adversary,
-        "pair": found.pair,
-        "event": found.event,
-        "attackers_tried": found.tried,
+        "adversary": estimate.adversary,
+        "pair": estimate.pair,
+        "event": estimate.event,
+        "attackers_tried": estimate.tried,
     }
     return Witness("event", summary, details)

@@ -36,7 +36,11 @@ from undertow.audit._size import (
     least_trials,
 )
 from undertow.audit._trial import CELLS, FixedTrials, Source, UniformTrials
-from undertow.audit.certificate import SequentialTest, trials_needed
+from undertow.audit.certificate import (
+    SequentialTest,
+    epsilon_from_success,
+    trials_needed,
+)
 from undertow.audit.claim import Claim
 from undertow.audit.inversion import Inversion, estimate_protocol_level
 from undertow.audit.record import RecordedSubject, in_random_order
@@ -145,15 +149,15 @@ def audit_local(
     campaign = Campaign(root, size, hands, checkpoint, progress)
     plain = threat is None or is_plain_threat(check_threat(threat, source))
     if threat is None or plain:
-        found = _audit_uniform(source, claim, n, level, campaign)
+        result = _audit_uniform(source, claim, n, level, campaign)
     else:
         sizes = replace(campaign, chunk=_table_chunk(source, chunk))
-        found = audit_threat(
+        result = audit_threat(
             source, claim, threat=threat, trials=n, confidence=level, campaign=sizes
         )
     if not baseline:
-        return found
-    return replace(found, baseline=_baseline(source, campaign, n, claim))
+        return result
+    return replace(result, baseline=_baseline(source, campaign, n, claim))
 
 
 def _require_values(claim: Claim) -> None:
@@ -240,7 +244,7 @@ def audit_until_refuted(
     step = size if chunk is not None else min(size, n // 100 + 1)
     stages, needed = _stages(claim, source.categories, n, level)
     source.check_fresh(n)
-    drawn, pilot, found = 0, Counts(), None
+    drawn, pilot, result = 0, Counts(), None
     goal = claim.for_replacement().level
     for number, stage in enumerate(stages):
         # Phases 0 and 1 are those of the last stage, as of an audit without others.
@@ -263,7 +267,7 @@ def audit_until_refuted(
             if chosen.certify_anytime(chosen.tally(counts))[0] > goal:
                 break
         drawn += stage.choice + int(counts["trials"][0])
-        found = local_result(
+        result = local_result(
             source,
             chosen,
             methods=methods,
@@ -271,18 +275,18 @@ def audit_until_refuted(
             seed=root,
             stopped=True,
         )
-        if found.violated:
+        if result.violated:
             _guard(source, drawn, root)
             break
-    assert found is not None
-    assert found.advantage is not None
+    assert result is not None
+    assert result.advantage is not None
     # The errors of the stages sum to that of the audit, for these limits too.
     return replace(
-        found,
+        result,
         confidence=level,
         trials=drawn,
-        power={**found.power, "trials_needed": needed},
-        advantage=replace(found.advantage, confidence=level),
+        power={**result.power, "trials_needed": needed},
+        advantage=replace(result.advantage, confidence=level),
     )
 
 
@@ -361,7 +365,7 @@ def _table_chunk(source: Source, chunk: SupportsIndex | None) -> int:
 def _baseline(
     source: Source, campaign: Campaign, trials: int, claim: Claim
 ) -> dict[str, Any]:
-    found = ldp_auditor(
+    reported = ldp_auditor(
         source.subject,
         reader=source.reader_given,
         trials=max(1, trials // 2),
@@ -369,7 +373,7 @@ def _baseline(
         seed=campaign.seed,
         chunk=campaign.chunk,
     )
-    return found.to_dict()
+    return reported.to_dict()
 
 
 # From the counts of a local audit to its result.
@@ -486,10 +490,7 @@ def _inversion(
 
     None if it is read by none, or by one that belongs to no family.
     """
-    told = source.reader_given
-    if told is None:
-        told = getattr(source.subject, "protocol", source.subject)
-    return estimate_protocol_level(told, *attack[:2], confidence=confidence)
+    return estimate_protocol_level(source.protocol, *attack[:2], confidence=confidence)
 
 
 def _power(
@@ -503,14 +504,14 @@ def _power(
         if stopped
         else trials_needed(claim, m, confidence=level)
     )
-    found = _detectable(method, seen, certify)
+    detectable = _detectable(method, seen, certify)
     power = {
         "trials_needed": total_trials(needed, m),
         "ceiling": certify(seen._replace(hits=seen.trials, against=0))[0],
-        "can_refute": found is not None,
-        "detectable": math.inf if found is None else found,
+        "can_refute": detectable is not None,
+        "detectable": math.inf if detectable is None else detectable,
     }
-    alike = _needed_alike(method, counts, certify) if found is None else None
+    alike = _needed_alike(method, counts, certify) if detectable is None else None
     return power if alike is None else {**power, "trials_alike": total_trials(alike, m)}
 
 
@@ -609,15 +610,15 @@ def recorded_curve(
     """
     if not looks or "trials" not in looks[-1]:
         return None
-    found = _method_of(result, looks[-1], categories)
-    if found is None:
+    method = _method_of(result, looks[-1], categories)
+    if method is None:
         return None
     kept: list[Counts] = []
     for counts in reversed(looks):
         if not kept or int(counts["trials"][0]) <= int(kept[-1]["trials"][0]) // 2:
             kept.append(counts)
     points = tuple(
-        (int(counts["trials"][0]), found.certify(found.tally(counts))[0])
+        (int(counts["trials"][0]), method.certify(method.tally(counts))[0])
         for counts in reversed(kept[: _STEPS + 1])
     )
     return Curve(points, "From the counts of the first certifying trials of this run.")
@@ -633,7 +634,7 @@ def repeated_curve(
     audit : callable
         From a number of trials to the result of an audit of them.
     result : AuditResult
-        Of all trials: the last point.
+        The result of all trials: the last point.
     steps : int, optional
         Most halvings. It ends earlier where so few trials could not refute the claim.
     """
@@ -668,6 +669,28 @@ def _method_of(result: AuditResult, counts: Counts, m: int) -> Method | None:
         if method.certify(method.tally(counts))[0] == result.certified:
             return method
     return None
+
+
+def running_estimate(counts: Counts, *, categories: int, delta: float) -> float | None:
+    """Return a point estimate of epsilon from counts so far, where they show one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = {"p": np.array(299), "q": np.array(99)}
+    >>> round(running_estimate(counts, categories=2, delta=0.0), 2)
+    1.1
+    """
+    if "successes" in counts:
+        rate = float(counts["successes"][0] / counts["trials"][0])
+        return float(epsilon_from_success(rate, categories, delta=delta))
+    if "pooled" in counts:
+        _, second, first, _ = counts["pooled"].tolist()
+    elif "p" in counts:
+        first, second = int(counts["p"]), int(counts["q"])
+    else:
+        return None
+    return abs(math.log((first + 0.5) / (second + 0.5)))
 
 
 # LDP-Auditor, the audit of two fixed values that others are compared with.
@@ -820,8 +843,8 @@ def ldp_auditor(
     epsilon = ldp_auditor_epsilon(
         hits[0], hits[1], trials=n, alpha=alpha, delta=delta, tail=tail
     )
-    found = max(0.0, epsilon)
-    return Baseline(found, hits[0], hits[1], n, (first, second), alpha, tail)
+    counted = (hits[0], hits[1], n)
+    return Baseline(max(0.0, epsilon), *counted, (first, second), alpha, tail)
 
 
 def _read_tail(tail: str) -> str:

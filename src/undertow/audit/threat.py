@@ -143,8 +143,8 @@ def _inverse(
         return Bound(math.inf, "total disclosure", quantity=quantity)
     plain = replace(known, program=None)
 
-    def excess(level: float, held: Baselines = known) -> float:
-        return best_bound(loss(level), held).value - gamma
+    def excess(level: float, against: Baselines = known) -> float:
+        return best_bound(loss(level), against).value - gamma
 
     value = 0.0
     if excess(0.0, plain) < 0.0:
@@ -235,7 +235,7 @@ class ThreatTest:
     threat : Threat
         Against whom.
     confidence : float
-        Of the certificate.
+        The confidence of the certificate.
     span : tuple of float
         The least and the largest score that there is.
     """
@@ -430,23 +430,21 @@ def report_likelihood(source: Source, reports: Any, level: float) -> Floats:
     A subject without a protocol is read as one whose report favours the values that it
     supports by the `level`.
     """
-    told = source.reader_given
-    if told is None:
-        told = getattr(source.subject, "protocol", source.subject)
-    if isinstance(told, _SUPPORTED):
-        return _favoured(told.support(reports), told.loss().epsilon)
-    if isinstance(told, SummationHistogram):
+    protocol = source.protocol
+    if isinstance(protocol, _SUPPORTED):
+        return _favoured(protocol.support(reports), protocol.loss().epsilon)
+    if isinstance(protocol, SummationHistogram):
         table = np.asarray(reports, dtype=np.float64)
-        rate = float(told.epsilon) / 2.0
+        rate = float(protocol.epsilon) / 2.0
         return _shares(rate * (np.abs(table) - np.abs(table - 1.0)))
-    if isinstance(told, LocalProtocol):
+    if isinstance(protocol, LocalProtocol):
         values = range(source.categories)
-        logs = np.stack([told.log_density(reports, x) for x in values], axis=1)
+        logs = np.stack([protocol.log_density(reports, x) for x in values], axis=1)
         return _shares(logs)
     if isinstance(source.reader, ValueReader):
         named = source.reader._read(reports)[:, None] == np.arange(source.categories)
         return _favoured(named, level)
-    return _favoured(told.support(reports), level)
+    return _favoured(protocol.support(reports), level)
 
 
 def _favoured(table: Any, level: float) -> Floats:
@@ -478,8 +476,8 @@ class _Group:
             place = np.searchsorted(self.records, targets)
             return np.asarray(self._inside[top, place])
         guesses = self._guesses[top]
-        found = threat.success.hits(threat.support, guesses=guesses, truths=targets)
-        return np.asarray(found)
+        rule, support = threat.success, threat.support
+        return np.asarray(rule.hits(support, guesses=guesses, truths=targets))
 
 
 class ThreatScorer:
@@ -497,8 +495,8 @@ class ThreatScorer:
         several = [z for z, fibre in enumerate(fibres) if len(fibre) > 1]
         sets = threat.success.sets(threat.support, [fibres[z] for z in several])
         self._groups = [
-            _Group(z, fibres[z], found, self._pmf)
-            for z, found in zip(several, sets, strict=True)
+            _Group(z, fibres[z], hit_sets, self._pmf)
+            for z, hit_sets in zip(several, sets, strict=True)
         ]
         self._single, self._hit, self._miss = self._read_single(fibres)
 
@@ -542,9 +540,9 @@ class ThreatScorer:
         for group in self._groups:
             best = group.sets.sums(gains[:, group.records].T)
             top = best.argmax(axis=0)
-            made = (best.max(axis=0) >= 0.0) | (not threat.abstain)
-            base += np.where(made, group.masses[top], 0.0)
-            own = np.flatnonzero((self._labels[targets] == group.fibre) & made)
+            answered = (best.max(axis=0) >= 0.0) | (not threat.abstain)
+            base += np.where(answered, group.masses[top], 0.0)
+            own = np.flatnonzero((self._labels[targets] == group.fibre) & answered)
             hits[own] = group.hits(top[own], targets[own], threat)
         return hits, hits - base
 
@@ -584,7 +582,7 @@ class ThreatTrials:
     threat : Threat
         Its records are the values of the source, in order.
     level : float
-        Of the law by which reports without a protocol are read.
+        Level of the law by which reports without a protocol are read.
     """
 
     def __init__(self, source: Source, threat: Threat, level: float) -> None:

@@ -5,7 +5,6 @@ The JSON record and the report, the verdict in the terminal, the bar on the way.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -27,10 +26,14 @@ from undertow.audit import (
     audit_local,
     audit_pair_until_refuted,
     audit_until_refuted,
-    epsilon_from_success,
 )
 from undertow.audit._outcome import shortened
-from undertow.audit.local import Curve, recorded_curve, repeated_curve
+from undertow.audit.local import (
+    Curve,
+    recorded_curve,
+    repeated_curve,
+    running_estimate,
+)
 from undertow.audit.pair.fixed import audit_pair
 from undertow.audit.record import RecordedSubject
 from undertow.audit.runner import Counts
@@ -366,28 +369,6 @@ def printing_aside() -> Iterator[None]:
         finally:
             os.dup2(kept, 1)
             os.close(kept)
-
-
-def running_estimate(counts: Counts, *, categories: int, delta: float) -> float | None:
-    """Return a point estimate of epsilon from counts so far, where they show one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> counts = {"p": np.array(299), "q": np.array(99)}
-    >>> round(running_estimate(counts, categories=2, delta=0.0), 2)
-    1.1
-    """
-    if "successes" in counts:
-        rate = float(counts["successes"][0] / counts["trials"][0])
-        return float(epsilon_from_success(rate, categories, delta=delta))
-    if "pooled" in counts:
-        _, second, first, _ = counts["pooled"].tolist()
-    elif "p" in counts:
-        first, second = int(counts["p"]), int(counts["q"])
-    else:
-        return None
-    return abs(math.log((first + 0.5) / (second + 0.5)))
 
 
 class Watch:

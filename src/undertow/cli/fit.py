@@ -49,7 +49,9 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _MISSING = ("", "NA", "NaN", "nan", "null", "None")
 
 SeriesFile = Annotated[Path, typer.Argument(metavar="FILE.csv", show_default=False)]
-Confidence = Annotated[float, typer.Option(help="Of the region around the fit.")]
+Confidence = Annotated[
+    float, typer.Option(help="Confidence of the region around the fit.")
+]
 Public = Annotated[
     bool, typer.Option(help="The file is public, or older data of other people.")
 ]

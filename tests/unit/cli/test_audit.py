@@ -18,8 +18,9 @@ import typer.main
 from support.command import invoke, run
 from undertow._version import __version__
 from undertow.audit import Claim, audit_local, success_epsilon
+from undertow.audit.local import running_estimate
 from undertow.cli._audit_input import PROTOCOLS
-from undertow.cli._audit_result import Job, Watch, conduct, draw_curve, running_estimate
+from undertow.cli._audit_result import Job, Watch, conduct, draw_curve
 from undertow.cli.audit import audit
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 from undertow_studies.faults import FAULTS

@@ -12,9 +12,10 @@ import pytest
 
 from support.command import invoke
 from undertow.audit import Claim, audit_local, audit_until_refuted
+from undertow.audit.local import running_estimate
 from undertow.cli._audit_input import read_attacker
 from undertow.cli._audit_option import in_option_words
-from undertow.cli._audit_result import Watch, running_estimate
+from undertow.cli._audit_result import Watch
 from undertow.errors import ModelError
 from undertow.mechanisms.local import GeneralizedResponse, OptimizedUnary
 from undertow_studies.faults import FAULTS

@@ -213,17 +213,17 @@ def audit_pair(
         progress=progress,
     )
     drawn = sum(plan.train.values()) + sum(test.sizes)
-    found = pair_result(test, claim, level, counts, drawn, root)
-    if found.violated and isinstance(subject, RecordedSubject) and subject.repeated:
+    result = pair_result(test, claim, level, counts, drawn, root)
+    if result.violated and isinstance(subject, RecordedSubject) and subject.repeated:
         notes += (_REPEATED.format(count=subject.repeated),)
-    if not found.violated:
+    if not result.violated:
         hits = (int(counts["p"]), int(counts["q"]))
         tested = claim.for_replacement()
         if by_default and not recorded:
             notes += (_DEFAULT.format(trials=TRIALS),)
         more = longer_note(tested, hits, test.sizes, level, seconds=seconds)
         notes += (more,)
-    return replace(found, notes=(*found.notes, *notes))
+    return replace(result, notes=(*result.notes, *notes))
 
 
 def _require_timing(subject: Subject, workers: SupportsIndex, checkpoint: Any) -> None:
@@ -329,12 +329,12 @@ def _plan(
     """Split the runs: half for the choice over all inputs, half for one pair."""
     used = sorted({number for pair in pairs for number in pair})
     if isinstance(subject, RecordedSubject):
-        held = {number: subject.available(number) for number in used}
+        recorded = {number: subject.available(number) for number in used}
         if trials is not None:  # equal shares of what was asked for
             most = check_count(trials, "trials")
-            held = {n: min(held[n], most // len(used)) for n in used}
-        train = {n: min(held[n] // 2, TRAINING // len(used)) for n in used}
-        test = {n: held[n] - train[n] for n in used}
+            recorded = {n: min(recorded[n], most // len(used)) for n in used}
+        train = {n: min(recorded[n] // 2, TRAINING // len(used)) for n in used}
+        test = {n: recorded[n] - train[n] for n in used}
     else:
         total = check_count(TRIALS if trials is None else trials, "trials")
         share = min(total // 2, TRAINING) // len(used)
@@ -592,19 +592,19 @@ def _title(subject: Subject) -> str:
     return f"{subject.name} {subject.version}".strip()
 
 
-def _told(event: LabelEvent | ScoreEvent) -> str:
+def _exact_words(event: LabelEvent | ScoreEvent) -> str:
     """Return the event in words that are true to the last digit."""
     return event.exact if isinstance(event, ScoreEvent) else event.words
 
 
-def _told_rest(event: LabelEvent | ScoreEvent) -> str:
+def _words_of_rest(event: LabelEvent | ScoreEvent) -> str:
     """Return all other outputs in words, those of an interval to the last digit."""
     if isinstance(event, ScoreEvent):
         return event.complement
-    told = event.words.removeprefix(f"{event.name} ")
-    if told[0] == "=":
-        return f"{event.name} is not {told[2:]}"
-    return f"{event.name} not {told}"
+    outputs = event.words.removeprefix(f"{event.name} ")
+    if outputs[0] == "=":
+        return f"{event.name} is not {outputs[2:]}"
+    return f"{event.name} not {outputs}"
 
 
 def _plain(given: Any) -> Any:
@@ -622,11 +622,15 @@ def _witness(test: EventTest, hits: tuple[int, int]) -> Witness:
     The other outputs, with the inputs exchanged, carry the certificate exactly if the
     rates of the event sum to more than 1.
     """
-    pair, sizes, words = test.pair, test.sizes, (_told(test.event), test.event.exact)
+    pair, sizes, words = (
+        test.pair,
+        test.sizes,
+        (_exact_words(test.event), test.event.exact),
+    )
     if hits[0] / sizes[0] + hits[1] / sizes[1] > 1:
         pair, sizes = pair[::-1], sizes[::-1]
         hits = (sizes[0] - hits[1], sizes[1] - hits[0])
-        words = (_told_rest(test.event), test.event.complement)
+        words = (_words_of_rest(test.event), test.event.complement)
     first, second = (test.subject.inputs[given] for given in pair)
     summary = (
         f"{words[0]}: {hits[0]} of {sizes[0]} runs on {shortened(repr(first))}, "

@@ -130,28 +130,28 @@ def audit_pair_until_refuted(
     most = max(max(stage.choice, stage.runs) for stage in plan.stages)
     require_pace(subject, min(BATCH, most))
     search = Search(subject, claim, listed, level, score, root)
-    drawn, found = 0, None
+    drawn, result = 0, None
     for number, stage in enumerate(plan.stages, start=1):
         step = _step(stage.runs, chunk, last=stage.last)
         try:
             choice = search.run(dict.fromkeys(plan.used, stage.choice))
         except OutOfTimeError:
-            if found is None:
+            if result is None:
                 raise
-            return _ended(found)
+            return _ended(result)
         looks = _Looks(subject, choice, runs=stage.runs, batch=step)
         key = () if stage.last else (number,)
         streams = _Streams(stream_seed(root), key)
         counts = _until_refuted(looks, claim, stage.confidence, streams, progress)
         drawn += stage.choice * len(plan.used) + 2 * counts["runs"]
-        found = _result(looks, claim, level, counts, drawn, (stage, plan.needed), root)
-        if found.violated:
+        result = _result(looks, claim, level, counts, drawn, (stage, plan.needed), root)
+        if result.violated:
             looks.guard(stage.choice + counts["runs"], streams)
-            return found
+            return result
         if "ended" in counts:
-            return _ended(found)
-    assert found is not None
-    return found
+            return _ended(result)
+    assert result is not None
+    return result
 
 
 def certify_anytime(
@@ -277,9 +277,9 @@ class _Looks(EventTest):
         hits = [self._drawn(side, size, rng) for side, rng in enumerate(streams)]
         return {"p": hits[0], "q": hits[1], "runs": size}
 
-    def guard(self, made: int, streams: _Streams) -> None:
+    def guard(self, done: int, streams: _Streams) -> None:
         """Run each input until dependence would have shown; nothing is counted."""
-        left, index = _GUARDED - made, self.chunks
+        left, index = _GUARDED - done, self.chunks
         while left > 0:
             size = min(self.batch, left)
             for side, child in enumerate(streams.chunk(index).spawn(2)):
@@ -311,10 +311,10 @@ def _until_refuted(
     return counts
 
 
-def _ended(found: AuditResult) -> AuditResult:
+def _ended(result: AuditResult) -> AuditResult:
     """Return a result with a note that the time limit has ended the run."""
     note = "runs passed the time limit and ended the audit: this is about those before"
-    return replace(found, notes=(*found.notes, note))
+    return replace(result, notes=(*result.notes, note))
 
 
 def _hits_so_far(counts: dict[str, int]) -> Counts:
