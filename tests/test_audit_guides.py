@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.command import invoke
-from undertow.audit.pair import fixed as pair
+from undertow import audit
 
 GUIDES = Path(__file__).parents[1] / "docs" / "how-to"
 FILES = re.compile(r"Save as `(\w+\.py)`:\n+```py\n(.*?)^```$", re.M | re.S)
@@ -104,8 +104,8 @@ def test_the_audits_of_other_libraries_run_as_the_guide_says(library, monkeypatc
         pytest.importorskip("opendp")
     # OpenDP has no seed: a true claim must stand in all but one of 10^9 runs.
     few = {"trials": 2000, "confidence": 1 - 1e-9, "score": "values"}
-    fewer = functools.partial(pair.audit_pair, **few)
-    monkeypatch.setattr(pair, "audit_pair", fewer)
+    fewer = functools.partial(audit.audit_pair, **few)
+    monkeypatch.setattr(audit, "audit_pair", fewer)
     text = (GUIDES / "audit-your-library.md").read_text(encoding="utf-8")
     (code,) = [block for block in PEERS.findall(text) if f" {library}." in block]
     names: dict[str, object] = {}
