@@ -432,7 +432,7 @@ class Snapshot(Sequence[Release]):
 # Exact sums of rates over very many claims, column by column.
 
 WORD = 2**62
-"""Ints below it may be added and subtracted in machine words."""
+"""Integers below it may be added and subtracted in machine words."""
 
 # Claims looked at in one go: few enough for their rates to stay in the cache.
 _BLOCK = 2**15

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.composition.finite import specialise
-from undertow.composition.finite_claim import ApproxProfile, at_distance
-from undertow.composition.parallel import (
+from undertow.composition.finite import ApproxProfile, at_distance, specialise
+from undertow.composition.release import Release
+from undertow.composition.theorems import (
     bounded_parallel,
     bounded_profile,
     heaviest_move,
@@ -21,10 +21,9 @@ from undertow.composition.parallel import (
     overlap_loss,
     parallel_max,
     parallel_profile,
+    sequential,
     top_m_loss,
 )
-from undertow.composition.release import Release
-from undertow.composition.sequential import sequential
 from undertow.errors import (
     CompositionError,
     IncompatiblePartitionError,
