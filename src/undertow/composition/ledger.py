@@ -17,7 +17,8 @@ from fractions import Fraction
 from typing import Any, Self
 
 from undertow._validate import check_count
-from undertow.composition.allocation import Probe, loss_of
+from undertow.composition._charge import loss_of
+from undertow.composition.allocation import Probe
 from undertow.composition.document import (
     domain_from_document,
     domain_to_document,
@@ -205,7 +206,7 @@ class Ledger:
         """
         budget = self._budget(target)
         probe = Probe(self._plan, target, budget, view=view, unit=unit, setting=setting)
-        return loss_of(budget, probe.room())
+        return loss_of(budget.notion, probe.room())
 
     def _budget(self, target: Granularity) -> Loss:
         if target not in self._budgets:
@@ -433,7 +434,7 @@ class WindowLedger:
 
     def loss(self) -> Loss:
         """Return the largest loss of a window that a release may still add to."""
-        return self._as_loss(max(self._windows))
+        return loss_of(self.budget.notion, max(self._windows).value())
 
     def fits(self, loss: Loss, *, view_length: int = 1) -> bool:
         """Return whether :meth:`spend` would accept the release."""
@@ -481,10 +482,5 @@ class WindowLedger:
         for back in range(1, length + 1):  # a window that ends there shares this many
             shared = min(length - back + 1, self.w)
             windows[-back] += charge.times(shared)
-        return charge, windows, self._as_loss(max(windows))
-
-    def _as_loss(self, total: _Sum) -> Loss:
-        parameter = total.value()
-        if isinstance(self.budget, GDP):
-            return GDP.from_square(parameter)
-        return Pure(parameter) if isinstance(self.budget, Pure) else ZCDP(parameter)
+        after = loss_of(self.budget.notion, max(windows).value())
+        return charge, windows, after
