@@ -145,10 +145,20 @@ class ApproxProfile:
 
     @classmethod
     def of(cls, losses: Iterable[Loss]) -> Self:
-        """Keep the pairs that no other pair dominates, largest epsilon first."""
+        """Keep the pairs that no other pair dominates, largest epsilon first.
+
+        Raises
+        ------
+        NotionMismatchError
+            If a loss is not an `Approx`.
+        """
         kept: list[Approx] = []
-        pairs = {loss for loss in losses if isinstance(loss, Approx)}
-        for loss in sorted(pairs, key=lambda x: x.exact_parameters(), reverse=True):
+        different = set(losses)
+        for loss in sorted(different, key=lambda x: x.exact_parameters(), reverse=True):
+            if not isinstance(loss, Approx):
+                raise NotionMismatchError(
+                    f"a profile must be of Approx losses, got {type(loss).__name__}."
+                )
             if not kept or loss.exact_parameters()[1] > kept[-1].exact_parameters()[1]:
                 kept.append(loss)
         return cls(tuple(kept))

@@ -683,7 +683,7 @@ def _two_layers(losses: Sequence[Approx]) -> list[Approx]:
     kept: list[Approx] = []
     heaviest: list[Exact] = []
     for loss in sorted(losses, key=lambda x: x.exact_parameters(), reverse=True):
-        delta = loss.exact_parameters()[1]
+        delta = loss.exact_parameters()[-1]
         if len(heaviest) < 2 or delta > heaviest[-1]:
             kept.append(loss)
             heaviest = sorted([*heaviest, delta], reverse=True)[:2]
