@@ -38,6 +38,7 @@ from undertow.composition._claim_table import (
     ColumnSums,
     Kinds,
     column_sums,
+    integer_sums,
 )
 from undertow.errors import AssumptionError, NotionMismatchError
 from undertow.numeric.array import Ints
@@ -416,22 +417,13 @@ def _weighted(
     if not any(rates):
         return [0] * width
     scaled = scale(rates)
-    numbers, lost = scaled.numerators, np.array(scaled.infinite)
-    # At least one: rates may be long even where no release uses them.
-    if max(numbers) * max(1, int(counts.sum())) < 2**62:
-        totals = np.zeros(width, dtype=np.int64)
-        np.add.at(totals, columns, np.array(numbers, dtype=np.int64)[losses] * counts)
-        found = totals.tolist()
-    else:
-        found = [0] * width
-        for column, at, count in zip(
-            columns.tolist(), losses.tolist(), counts.tolist(), strict=True
-        ):
-            found[column] += numbers[at] * count
-    gone = set(columns[lost[losses]].tolist())
+    totals = integer_sums(
+        columns, losses, counts, numbers=scaled.numerators, width=width
+    )
+    gone = set(columns[np.array(scaled.infinite)[losses]].tolist())
     return [
-        math.inf if column in gone else Fraction(total, scaled.denominator)
-        for column, total in enumerate(found)
+        math.inf if column in gone else Fraction(int(total), scaled.denominator)
+        for column, total in enumerate(totals)
     ]
 
 
