@@ -673,6 +673,7 @@ def bounded_profile(
 
     The arguments, the refusals and the source are those of :func:`bounded_parallel`.
     """
+    one_notion(losses)
     kept = _two_layers(losses) if allowed_moves is None else losses
     costs = _move_costs(kept, allowed_moves, unit=unit, setting=setting)
     return ApproxProfile.of(costs.values())

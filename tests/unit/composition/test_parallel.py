@@ -70,6 +70,9 @@ def test_a_profile_is_never_empty_because_the_losses_are_of_another_notion():
             parallel_profile(losses, certificate=COMPATIBLE)
         with pytest.raises(NotionMismatchError, match="must be of Approx"):
             bounded_profile(losses)
+    for moves in (None, [(0, 1)]):
+        with pytest.raises(NotionMismatchError, match="of one notion"):
+            bounded_profile([Approx(2, "0.5"), Approx(1, "0.6"), GDP("0.1")], moves)
 
 
 @pytest.mark.parametrize(
