@@ -22,6 +22,7 @@ from undertow.composition.allocation import Probe
 from undertow.composition.document import (
     domain_from_document,
     domain_to_document,
+    exact_text,
     granularity_to_document,
     plan_from_document,
     release_to_document,
@@ -105,17 +106,7 @@ class Ledger:
         if not budgets:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in budgets.items():
-            if not isinstance(target, Granularity):
-                raise TypeError(
-                    "budgets must be keyed by granularities such as User(), "
-                    f"got {type(target).__name__}."
-                )
-            target.require_domain(domain)
-            if not isinstance(budget, Loss):
-                raise TypeError(
-                    f"the budget at {target.name} level must be a loss such as "
-                    f"Pure(1), got {type(budget).__name__}."
-                )
+            require_budget(target, budget, domain=domain)
         self._plan = Plan(domain)
         self._budgets = dict(budgets)
         self._entries: list[dict[str, Any]] = []
@@ -230,7 +221,7 @@ class Ledger:
             "index": len(self._entries),
             "release": _written(release_to_document, release),
             "losses": {
-                target.name: _exact_texts(loss) for target, loss in after.items()
+                target.name: exact_texts(loss) for target, loss in after.items()
             },
             "previous": self._head(),
         }
@@ -244,7 +235,7 @@ class Ledger:
         return {
             "domain": _written(domain_to_document, self.domain),
             "budgets": {
-                target.name: {"notion": budget.notion, "exact": _exact_texts(budget)}
+                target.name: {"notion": budget.notion, "exact": exact_texts(budget)}
                 for target, budget in self._budgets.items()
             },
         }
@@ -321,11 +312,24 @@ def _written(write: Callable[[Any], dict[str, Any]], item: Any) -> dict[str, Any
         return {"python": repr(item)}
 
 
-def _exact_texts(loss: Loss) -> list[str]:
-    return [
-        "inf" if value == math.inf else str(Fraction(value))
-        for value in loss.exact_parameters()
-    ]
+def require_budget(target: object, budget: object, *, domain: Domain) -> None:
+    """Raise unless `budget` is a loss, at a granularity that fits the domain."""
+    if not isinstance(target, Granularity):
+        raise TypeError(
+            "budgets must be keyed by granularities such as User(), "
+            f"got {type(target).__name__}."
+        )
+    target.require_domain(domain)
+    if not isinstance(budget, Loss):
+        raise TypeError(
+            f"the budget at {target.name} level must be a loss such as Pure(1), "
+            f"got {type(budget).__name__}."
+        )
+
+
+def exact_texts(loss: Loss) -> list[str]:
+    """Return the parameters of a loss that add up, as exact fractions."""
+    return [exact_text(value) for value in loss.exact_parameters()]
 
 
 def _read_budget(entry: Mapping[str, Any]) -> Loss:
