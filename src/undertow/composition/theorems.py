@@ -2,9 +2,10 @@
 
 The engine prices releases on the domain of a plan. What is here needs no plan: sums of
 losses, of metrics and of deltas pair by pair, the closed forms for releases on parts of
-the data with their hypotheses as arguments, and what a composition says about its
-parts. The closed forms are exact however many parts there are, also for approximate
-losses, where the engine may round long sums up.
+the data with their hypotheses as arguments, what a composition says about its parts,
+and what a prior is once an adversary knows something. The closed forms are exact
+however many parts there are, also for approximate losses, where the engine may round
+long sums up.
 """
 
 from __future__ import annotations
