@@ -19,9 +19,8 @@ from scipy.special import ndtr
 
 from support.labels import Labels
 from undertow.composition.finite import FiniteEngine, neighbour_pairs, specialise
-from undertow.composition.reciprocal import reciprocal_lower_bound
 from undertow.composition.release import Release
-from undertow.composition.sequential import sequential
+from undertow.composition.theorems import reciprocal_lower_bound, sequential
 from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.gaussian import gdp_delta
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure

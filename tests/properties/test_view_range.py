@@ -19,8 +19,7 @@ import pytest
 from tests.support.range_oracle import RangeDistance
 
 from undertow.composition.engine import compose_columns
-from undertow.composition.finite import specialise
-from undertow.composition.finite_claim import exact_distance
+from undertow.composition.finite import exact_distance, specialise
 from undertow.composition.plan import Plan
 from undertow.composition.release import Release
 from undertow.errors import MismatchError, VacuousGranularityError

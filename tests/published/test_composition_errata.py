@@ -15,15 +15,21 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from undertow.composition.common import (
-    compose_common,
-    minimum_privacy_approx,
+from undertow.composition.finite import (
+    FiniteEngine,
+    at_distance,
+    neighbour_pairs,
+    specialise,
 )
-from undertow.composition.finite import FiniteEngine, neighbour_pairs, specialise
-from undertow.composition.finite_claim import at_distance
-from undertow.composition.parallel import bounded_parallel, parallel_max, top_m_loss
 from undertow.composition.release import Release
-from undertow.composition.sequential import compose_zc
+from undertow.composition.theorems import (
+    bounded_parallel,
+    compose_common,
+    compose_zc,
+    minimum_privacy_approx,
+    parallel_max,
+    top_m_loss,
+)
 from undertow.errors import IncompatiblePartitionError
 from undertow.privacy.divergence import exact_loss_matrix, renyi_divergence
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure

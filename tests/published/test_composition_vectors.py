@@ -14,40 +14,34 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from undertow.composition.common import (
-    compose_common_approx,
-)
 from undertow.composition.finite import (
     FiniteEngine,
+    at_distance,
     neighbour_pairs,
     pairwise_loss,
     specialise,
     specialise_metric,
 )
-from undertow.composition.finite_claim import at_distance
-from undertow.composition.independence import (
-    bayesian_leakage,
-    conditional_law,
-    disintegrate,
-)
-from undertow.composition.parallel import (
+from undertow.composition.release import Claim, Release
+from undertow.composition.theorems import (
+    ApproxTerm,
     bounded_parallel,
     bounded_profile,
+    check_adaptive_step,
+    compose_common_approx,
+    compose_gauss,
+    compose_pure,
+    disintegrate,
     heaviest_move,
     move_cost_matrix,
     overlap_loss,
     parallel_max,
     parallel_profile,
+    reciprocal_lower_bound,
+    sequential,
     top_m_loss,
 )
-from undertow.composition.reciprocal import check_adaptive_step, reciprocal_lower_bound
-from undertow.composition.release import Claim, Release
-from undertow.composition.sequential import (
-    ApproxTerm,
-    compose_gauss,
-    compose_pure,
-    sequential,
-)
+from undertow.correlation.finite import JointTable, exact_leakage
 from undertow.errors import InfiniteLossError
 from undertow.privacy.divergence import exact_loss_matrix
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
@@ -632,7 +626,8 @@ def housemates(agreement, epsilon=1.0, bins=2000):
 
 def test_T_12_4_correlation_beats_the_advantage_bound():
     joint, channel = housemates(0.9)
-    sick, well = (conditional_law(joint, channel, target=0, value=v) for v in (1, 0))
+    table = JointTable(joint)
+    sick, well = (table.given({0: v}).pmf @ channel[v] for v in (1, 0))
     advantage = 0.5 * np.abs(sick - well).sum()
     assert advantage == pytest.approx(0.568908502946, abs=1e-12)
     assert advantage == pytest.approx(0.9 * (1 - math.exp(-1)), abs=1e-12)
@@ -650,12 +645,12 @@ def test_T_12_4_correlation_beats_the_advantage_bound():
 )
 def test_T_12_5_leakage_of_the_housemates(agreement, expected):
     joint, channel = housemates(agreement)
-    leakage = bayesian_leakage(joint, channel)
+    leakage = exact_leakage(JointTable(joint), channel)
     assert leakage.value == pytest.approx(expected, abs=1e-11)
-    knowing = [
-        conditional_law(joint, channel, target=0, value=v, known={1: 1}) for v in (1, 0)
-    ]
-    assert np.max(np.log(knowing[0] / knowing[1])) == pytest.approx(1.0, abs=1e-11)
+    knowing = exact_leakage(JointTable(joint), channel, adversaries="informed")
+    assert knowing.value == pytest.approx(1.0, abs=1e-11)
+    told = [channel[v, 1] for v in (1, 0)]  # the law of whoever knows the second record
+    assert np.max(np.log(told[0] / told[1])) == pytest.approx(1.0, abs=1e-11)
 
 
 def test_T_12_6_disintegration():

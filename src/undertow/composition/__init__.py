@@ -1,16 +1,9 @@
 """What releases cost together: plans, reports, ledgers and the theorems behind."""
 
+from undertow.composition._charge import ApproxProfile
 from undertow.composition.allocation import (
     Allocation,
     allocate,
-)
-from undertow.composition.common import (
-    CommonApprox,
-    MinimumPrivacy,
-    best_common_bound,
-    compose_common,
-    compose_common_approx,
-    minimum_privacy_approx,
 )
 from undertow.composition.document import (
     domain_to_document,
@@ -32,13 +25,6 @@ from undertow.composition.finite import (
     specialise,
     specialise_metric,
 )
-from undertow.composition.finite_claim import ApproxProfile
-from undertow.composition.independence import (
-    Disintegration,
-    Leakage,
-    bayesian_leakage,
-    disintegrate,
-)
 from undertow.composition.ledger import (
     Ledger,
     Receipt,
@@ -49,27 +35,11 @@ from undertow.composition.lint import (
     Stage,
     lint,
 )
-from undertow.composition.parallel import (
-    bounded_parallel,
-    bounded_profile,
-    move_cost_matrix,
-    overlap_loss,
-    parallel_max,
-    parallel_profile,
-    top_m_loss,
-)
 from undertow.composition.plan import (
     Plan,
     Report,
     infinite_loss_error,
     reports_table,
-)
-from undertow.composition.reciprocal import (
-    UnprotectedPart,
-    after_post_processing,
-    check_adaptive_step,
-    check_reciprocal,
-    reciprocal_lower_bound,
 )
 from undertow.composition.release import (
     Claim,
@@ -77,28 +47,48 @@ from undertow.composition.release import (
     count_release,
     degree_release,
 )
-from undertow.composition.sequential import (
+from undertow.composition.theorems import (
+    ApproxTerm,
     ComposedApprox,
     ComposedMetric,
+    Disintegration,
+    MinimumPrivacy,
+    UnprotectedPart,
+    after_post_processing,
+    best_common_bound,
+    bounded_parallel,
+    bounded_profile,
+    check_adaptive_step,
+    check_reciprocal,
     compose_approx,
+    compose_common,
+    compose_common_approx,
     compose_gauss,
     compose_pure,
     compose_zc,
+    disintegrate,
+    heaviest_move,
+    minimum_privacy_approx,
+    move_cost_matrix,
+    overlap_loss,
+    parallel_max,
+    parallel_profile,
+    reciprocal_lower_bound,
     sequential,
+    top_m_loss,
 )
 
 __all__ = [
     "Allocation",
     "ApproxProfile",
+    "ApproxTerm",
     "Claim",
-    "CommonApprox",
     "ComposedApprox",
     "ComposedMetric",
     "Disintegration",
     "EngineResult",
     "Finding",
     "FiniteEngine",
-    "Leakage",
     "Ledger",
     "MinimumPrivacy",
     "Plan",
@@ -110,7 +100,6 @@ __all__ = [
     "WindowLedger",
     "after_post_processing",
     "allocate",
-    "bayesian_leakage",
     "best_common_bound",
     "bounded_parallel",
     "bounded_profile",
@@ -128,6 +117,7 @@ __all__ = [
     "degree_release",
     "disintegrate",
     "domain_to_document",
+    "heaviest_move",
     "infinite_loss_error",
     "lint",
     "loss_at_distance",

@@ -12,7 +12,8 @@ Approx if δ = 0       if δ = 0          if δ = 0             :math:`(εa, δ[
 ====== ============== ================= ==================== ==========================
 
 Conversions act per change class, before anything is added, so nothing is ever
-converted at distance one and scaled afterwards.
+converted at distance one and scaled afterwards. Sums are read as losses again, and of
+several losses that all occur the largest counts.
 
 Releases on the same columns become one charge: their parameters are added exactly.
 Where every release has one claim, the charges of very many columns are priced for all
@@ -23,11 +24,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import overload
+from typing import Self, overload
 
 import numpy as np
 
@@ -37,15 +38,25 @@ from undertow.composition._claim_table import (
     ColumnSums,
     Kinds,
     column_sums,
+    integer_sums,
 )
-from undertow.errors import AssumptionError
+from undertow.errors import AssumptionError, NotionMismatchError
 from undertow.numeric.array import Ints
-from undertow.numeric.exact import Exact, ext_scale
+from undertow.numeric.exact import Exact, Number, exact, ext_scale, round_up
 from undertow.privacy.conversion import pure_to_gdp
 from undertow.privacy.group import group
-from undertow.privacy.loss import Approx, Loss, Pure
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.change import Charge
 from undertow.spaces.influence._run import ChargeTable, RunCosts, RunTable, scale
+
+FITS: dict[str, frozenset[str]] = {
+    "pure": frozenset({"pure"}),
+    "gdp": frozenset({"pure", "gdp"}),
+    "zcdp": frozenset({"pure", "gdp", "zcdp"}),
+    "approx": frozenset({"pure", "approx"}),
+}
+"""The notions a sum can be taken in, best first, and what can be restated in each
+without choosing a delta."""
 
 
 def tag_of(loss: Loss) -> str:
@@ -53,6 +64,140 @@ def tag_of(loss: Loss) -> str:
     if isinstance(loss, Approx) and loss.exact_parameters()[1] == 0:
         return "pure"
     return loss.notion
+
+
+def first_notion(releases: Collection[Collection[str]]) -> str | None:
+    """Return the first notion in which every release has a claim; None without one."""
+    for notion, fits in FITS.items():
+        if all(not fits.isdisjoint(tags) for tags in releases):
+            return notion
+    return None
+
+
+def one_notion(losses: Iterable[Loss]) -> type[Loss]:
+    """Return the notion all `losses` share; ``Pure`` where there are none.
+
+    Raises
+    ------
+    NotionMismatchError
+        If two notions meet.
+    """
+    notions = {type(loss): loss for loss in losses}
+    if len(notions) > 1:
+        names = " and ".join(sorted(notion.notion for notion in notions))
+        raise NotionMismatchError(
+            f"losses must be of one notion, got {names}; "
+            "convert them first (undertow.privacy.conversion)."
+        )
+    return next(iter(notions), Pure)
+
+
+def loss_of(notion: str, *parameters: Exact) -> Loss:
+    """Return the loss of a notion with these additive parameters.
+
+    Examples
+    --------
+    >>> loss_of("gdp", 25), loss_of("approx", 2, 3)
+    (GDP(mu=5), Approx(epsilon=2, delta=1))
+    """
+    values = [as_exact(value) for value in parameters]
+    if notion == "approx":
+        return Approx.capped(*values)
+    if notion == "gdp":
+        return GDP.from_square(*values)
+    return ZCDP(*values) if notion == "zcdp" else Pure(*values)
+
+
+def largest(losses: Sequence[Loss]) -> Loss:
+    """Return the largest loss; of an `Approx`, the maximum in each coordinate."""
+    if one_notion(losses) is Approx:
+        columns = zip(*(loss.exact_parameters() for loss in losses), strict=True)
+        found = loss_of("approx", *(max(column) for column in columns))
+    else:
+        found = max(losses, key=lambda x: x.exact_parameters(), default=Pure.zero())
+    return found.of_continuous_noise(any(loss.continuous for loss in losses))
+
+
+@dataclass(frozen=True, slots=True)
+class ApproxProfile:
+    r"""Several :math:`(\varepsilon_j, \delta_j)`, of which each neighbour pair has one.
+
+    .. math:: \delta(\varepsilon) = \max_j \delta_j(\varepsilon)
+
+    Parameters
+    ----------
+    pairs : tuple of Approx
+        None of them dominated by another.
+
+    Notes
+    -----
+    The composed mechanism satisfies the pointwise maximum of the privacy profiles of
+    its pairs, which is stronger than the single pair of paper, Theorem VI.6 and
+    Theorem A.13.
+
+    Examples
+    --------
+    >>> profile = ApproxProfile.of([Approx(1, "1e-6"), Approx("0.5", "1e-5")])
+    >>> profile.as_pair(), profile.delta(2) == 1e-5, profile.delta("0.5") < 0.29
+    (Approx(epsilon=1, delta=0.00001), True, True)
+    """
+
+    pairs: tuple[Approx, ...]
+
+    @classmethod
+    def of(cls, losses: Iterable[Loss]) -> Self:
+        """Keep the pairs that no other pair dominates, largest epsilon first.
+
+        Raises
+        ------
+        NotionMismatchError
+            If a loss is not an `Approx`.
+        """
+        kept: list[Approx] = []
+        different = set(losses)
+        for loss in sorted(different, key=lambda x: x.exact_parameters(), reverse=True):
+            if not isinstance(loss, Approx):
+                raise NotionMismatchError(
+                    f"a profile must be of Approx losses, got {type(loss).__name__}."
+                )
+            if not kept or loss.exact_parameters()[1] > kept[-1].exact_parameters()[1]:
+                kept.append(loss)
+        return cls(tuple(kept))
+
+    def as_pair(self) -> Approx:
+        """Return the one pair that covers all: the maximum in each coordinate."""
+        pair = largest(self.pairs or (Approx.zero(),))
+        assert isinstance(pair, Approx)
+        return pair
+
+    def delta(self, epsilon: Number) -> float:
+        r"""Return the delta that holds at `epsilon`, rounded up.
+
+        Notes
+        -----
+        A single pair gives :math:`\delta_j` from :math:`\varepsilon_j` on, and below it
+        :math:`1 - (1-\delta_j)(1+e^{\varepsilon})/(1+e^{\varepsilon_j})`, the line
+        through the kink of its trade-off function.
+        """
+        level = exact(epsilon, "epsilon")
+        return max((_delta_of_pair(pair, level) for pair in self.pairs), default=0.0)
+
+
+def _delta_of_pair(pair: Approx, epsilon: Exact) -> float:
+    own, delta = pair.exact_parameters()
+    if epsilon >= own:
+        return round_up(delta)
+    if own == math.inf:
+        return 1.0
+    gap, small = float(epsilon - own), math.exp(-float(own))
+    value = (-math.expm1(gap) + pair.delta * (small + math.exp(gap))) / (1 + small)
+    return min(1.0, value * (1 + _SLACK))
+
+
+# Four correctly rounded operations and two exponentials of one unit in the last place.
+_SLACK = 2.0**-48
+
+# The price of one claim.
 
 
 def claim_cost(
@@ -171,6 +316,14 @@ class Prices:
             )
         return self._known[key]
 
+    def cheapest(
+        self, claims: Iterable[tuple[int, int]], influences: Mapping[int, Exact]
+    ) -> tuple[int, int]:
+        """Return the claim, as (column, loss), that costs least at the influences."""
+        return min(
+            claims, key=lambda one: self.claim(one[1], influences.get(one[0], 0))
+        )
+
     def rates(self) -> tuple[list[Exact], list[Exact], list[bool]]:
         """Return per loss what adds up in front of a and of a squared, and the rest.
 
@@ -264,22 +417,13 @@ def _weighted(
     if not any(rates):
         return [0] * width
     scaled = scale(rates)
-    numbers, lost = scaled.numerators, np.array(scaled.infinite)
-    # At least one: rates may be long even where no release uses them.
-    if max(numbers) * max(1, int(counts.sum())) < 2**62:
-        totals = np.zeros(width, dtype=np.int64)
-        np.add.at(totals, columns, np.array(numbers, dtype=np.int64)[losses] * counts)
-        found = totals.tolist()
-    else:
-        found = [0] * width
-        for column, at, count in zip(
-            columns.tolist(), losses.tolist(), counts.tolist(), strict=True
-        ):
-            found[column] += numbers[at] * count
-    gone = set(columns[lost[losses]].tolist())
+    totals = integer_sums(
+        columns, losses, counts, numbers=scaled.numerators, width=width
+    )
+    gone = set(columns[np.array(scaled.infinite)[losses]].tolist())
     return [
-        math.inf if column in gone else Fraction(total, scaled.denominator)
-        for column, total in enumerate(found)
+        math.inf if column in gone else Fraction(int(total), scaled.denominator)
+        for column, total in enumerate(totals)
     ]
 
 

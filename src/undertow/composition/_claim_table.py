@@ -432,7 +432,7 @@ class Snapshot(Sequence[Release]):
 # Exact sums of rates over very many claims, column by column.
 
 WORD = 2**62
-"""Ints below it may be added and subtracted in machine words."""
+"""Integers below it may be added and subtracted in machine words."""
 
 # Claims looked at in one go: few enough for their rates to stay in the cache.
 _BLOCK = 2**15
@@ -510,31 +510,61 @@ def column_sums(
 
 
 def _totals(table: ClaimTable, numbers: Sequence[int]) -> Ints | list[int]:
-    """Add long numbers limb by limb, each limb in machine words."""
-    limb = 62 - len(table.loss_of).bit_length()
-    parts = max(1, -(-max(numbers, default=0).bit_length() // limb))
-    if parts == 1:
-        return _added(table, np.array(numbers, dtype=np.int64), by_kind=False)
-    whole = [0] * len(table.columns)
-    for part in reversed(range(parts)):
-        cut = [(number >> part * limb) & ((1 << limb) - 1) for number in numbers]
+    if max(numbers, default=0) >> _limb(len(table.loss_of)):
         # Several passes: alike releases are worth counting first.
-        sums = _added(table, np.array(cut, dtype=np.int64), by_kind=True).tolist()
-        whole = [(high << limb) + low for high, low in zip(whole, sums, strict=True)]
-    return whole
-
-
-def _added(table: ClaimTable, rates: Ints, *, by_kind: bool) -> Ints:
-    totals = np.zeros(len(table.columns), dtype=np.int64)
-    if by_kind:
         kinds = table.kinds
-        np.add.at(totals, kinds.columns, rates[kinds.losses] * table.counts)
-        return totals
+        return integer_sums(
+            kinds.columns,
+            kinds.losses,
+            table.counts,
+            numbers=numbers,
+            width=len(table.columns),
+        )
+    rates = np.array(numbers, dtype=np.int64)
+    totals = np.zeros(len(table.columns), dtype=np.int64)
     for start in range(0, len(table.loss_of), _BLOCK):
         column_of = table.column_of[start : start + _BLOCK].astype(np.intp)
         loss_of = table.loss_of[start : start + _BLOCK].astype(np.intp)
         np.add.at(totals, column_of, rates[loss_of])
     return totals
+
+
+def integer_sums(
+    columns: Ints,
+    losses: Ints,
+    counts: Ints,
+    *,
+    numbers: Sequence[int],
+    width: int,
+) -> Ints | list[int]:
+    """Add up, column by column, the numbers of the losses as often as counted.
+
+    Parameters
+    ----------
+    columns, losses, counts : ndarray of int
+        The claims, and how often each of them is made.
+    numbers : sequence of int
+        One per loss; long ones are added limb by limb, each limb in machine words.
+    width : int
+        The number of columns.
+    """
+    limb = _limb(int(counts.sum()))
+    parts = max(1, -(-max(numbers, default=0).bit_length() // limb))
+    whole: Ints | list[int] = [0] * width
+    for part in reversed(range(parts)):
+        cut = [(number >> part * limb) & ((1 << limb) - 1) for number in numbers]
+        sums = np.zeros(width, dtype=np.int64)
+        np.add.at(sums, columns, np.array(cut, dtype=np.int64)[losses] * counts)
+        if parts == 1:
+            return sums
+        low = sums.tolist()
+        whole = [(high << limb) + one for high, one in zip(whole, low, strict=True)]
+    return whole
+
+
+def _limb(claims: int) -> int:
+    """Return how many bits a number may have to be added so often in a word."""
+    return 62 - claims.bit_length()
 
 
 # From long lists of objects to integers: objects are recognised by their identity.

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from undertow._validate import check_choice, check_positive
+from undertow.composition._charge import loss_of
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release, Setting
 from undertow.errors import InfiniteLossError, NotionMismatchError, PlanError
@@ -162,24 +163,15 @@ class _Problem:
         self.cap = total.exact_parameters()[0]
         self.power = 1 if isinstance(total, Pure) else 2
 
-    def loss(self, parameter: Exact) -> Loss:
-        if isinstance(self.total, GDP):
-            return GDP.from_square(parameter)
-        return Pure(parameter) if isinstance(self.total, Pure) else ZCDP(parameter)
-
     def reach(self, at: int) -> Exact:
         """Return what a unit of budget of one release costs at worst."""
-        alone = Plan(self.plan.domain, [self._with(at, Fraction(1))])
-        result = alone.evaluate(self.target, notion=self.total.notion)
-        value = result.loss.exact_parameters()[0]
-        if value == math.inf:
-            raise InfiniteLossError(
-                f"release {self.plan.releases[at].name!r} must have a finite loss at "
-                f"{self.target.name} level, got inf whatever its budget: "
-                f"{result.row.change.summary}.",
-                witness=result.row.change,
-            )
-        return value
+        release = self._with(at, Fraction(1))
+        return _worst_alone(
+            Plan(self.plan.domain, [release]),
+            self.target,
+            notion=self.total.notion,
+            free=(f"release {release.name!r}", "budget"),
+        )
 
     def worst(self, budgets: Sequence[Exact]) -> tuple[Exact, Array]:
         """Return the largest class total, and that class's coefficients."""
@@ -191,7 +183,8 @@ class _Problem:
         return result.loss.exact_parameters()[0], np.array(row)
 
     def _with(self, at: int, parameter: Exact) -> Release:
-        release, loss = self.plan.releases[at], self.loss(parameter)
+        release = self.plan.releases[at]
+        loss = loss_of(self.total.notion, parameter)
         claims = [Claim(loss, claim.unit, claim.setting) for claim in release.claims]
         return Release.with_claims(release.name, claims, view=release.view)
 
@@ -306,7 +299,9 @@ def _allocation(
     doubled = 2.0 if isinstance(total, Pure) else 1.0  # Laplace variance is 2 b^2
     variance = doubled * float(np.sum(importance * np.square(scales)))
     return Allocation(
-        losses={n: loss_of(total, b) for n, b in zip(names, budgets, strict=True)},
+        losses={
+            n: loss_of(total.notion, b) for n, b in zip(names, budgets, strict=True)
+        },
         scales=dict(zip(names, scales, strict=True)),
         total_variance=variance,
         gap=gap,
@@ -385,17 +380,12 @@ class Probe:
 
     def alone(self, cap: Exact) -> Exact:
         """Return the largest parameter if nothing else had been spent."""
-        result = Plan(self.plan.domain, [self._release(Fraction(1))]).evaluate(
-            self.target, notion=self.budget.notion
+        reach = _worst_alone(
+            Plan(self.plan.domain, [self._release(Fraction(1))]),
+            self.target,
+            notion=self.budget.notion,
+            free=(f"a release on {self.view.name}", "loss"),
         )
-        reach = result.loss.exact_parameters()[0]
-        if reach == math.inf:
-            raise InfiniteLossError(
-                f"a release on {self.view.name} must have a finite loss at "
-                f"{self.target.name} level, got inf whatever its loss: "
-                f"{result.row.change.summary}.",
-                witness=result.row.change,
-            )
         return math.inf if reach == 0 else Fraction(cap) / Fraction(reach)
 
     def spent(self, parameter: Exact) -> tuple[Exact, Exact]:
@@ -406,17 +396,28 @@ class Probe:
         return result.loss.exact_parameters()[0], share
 
     def _release(self, parameter: Exact) -> Release:
-        loss = loss_of(self.budget, parameter)
+        loss = loss_of(self.budget.notion, parameter)
         return Release(
             "probe", loss, unit=self.unit, view=self.view, setting=self.setting
         )
 
 
-def loss_of(budget: Loss, parameter: Exact) -> Loss:
-    """Return the loss of the budget's notion with this additive parameter."""
-    if isinstance(budget, GDP):
-        return GDP.from_square(parameter)
-    return ZCDP(parameter) if isinstance(budget, ZCDP) else Pure(parameter)
+def _worst_alone(
+    alone: Plan, target: Granularity, *, notion: str, free: tuple[str, str]
+) -> Exact:
+    """Return what a plan of one release costs, in the additive parameter.
+
+    Refuse an infinite cost in the words for the release and for what is free in it.
+    """
+    result = alone.evaluate(target, notion=notion)
+    cost = result.loss.exact_parameters()[0]
+    if cost == math.inf:
+        raise InfiniteLossError(
+            f"{free[0]} must have a finite loss at {target.name} level, got inf "
+            f"whatever its {free[1]}: {result.row.change.summary}.",
+            witness=result.row.change,
+        )
+    return cost
 
 
 # A small convex solver: the least weighted sum of inverse powers in a polytope.

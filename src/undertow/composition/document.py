@@ -732,13 +732,14 @@ def _parameters(loss: Loss) -> dict[str, str]:
         (square,) = loss.exact_parameters()
         root = square if square == float("inf") else loss.exact_root()
         if root is None:
-            return {"mu_squared": _exact_text(square)}
-        return {"mu": _exact_text(root)}
+            return {"mu_squared": exact_text(square)}
+        return {"mu": exact_text(root)}
     values = loss.exact_parameters()
-    return {n: _exact_text(v) for n, v in zip(loss.names, values, strict=True)}
+    return {n: exact_text(v) for n, v in zip(loss.names, values, strict=True)}
 
 
-def _exact_text(value: Exact) -> str:
+def exact_text(value: Exact) -> str:
+    """Return an exact number as a fraction that reads back to it."""
     return "inf" if value == float("inf") else str(Fraction(value))
 
 

@@ -19,11 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.composition._charge import (
+    FITS,
     ColumnCharges,
     Prices,
     as_exact,
     charges_of,
-    claim_cost,
+    first_notion,
+    largest,
+    loss_of,
     tag_of,
 )
 from undertow.composition._claim_table import (
@@ -36,7 +39,7 @@ from undertow.composition._claim_table import (
 from undertow.errors import AssumptionError, MismatchError, NotionMismatchError
 from undertow.numeric.exact import Exact, Number, round_up
 from undertow.privacy.conversion import gdp_to_approx, zcdp_to_approx
-from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss
 from undertow.spaces.base import Domain, Granularity, Metric
 from undertow.spaces.change import (
     ChangeFamily,
@@ -279,9 +282,7 @@ def price_row(
     chosen = notion or choose_notion(table, delta=delta)
     tally = open_tally(table, notion=chosen, delta=delta)
     values = totals(row.price(tally.charges), tally.coordinates)
-    return front_loss(
-        values, notion=chosen, concentrated=tally.concentrated, delta=delta
-    )
+    return tally.loss(values, delta=delta)
 
 
 def _position(at: int) -> Column:
@@ -365,32 +366,35 @@ class EngineResult:
         delta for approximate losses, followed by the squared mu or rho that is
         converted at the end, where there is one.
         """
-        return self._kind_cost(int(self.table.kind_of[release]))
+        return self._cost(self.tally.kinds.claims(int(self.table.kind_of[release])))
 
     def contributions(self) -> NDArray[np.float64]:
         """Return the first coordinate of every release's contribution, rounded up."""
-        costs = [round_up(self._kind_cost(k)[0]) for k in range(len(self.table.kinds))]
+        costs = [round_up(self._cost(claims)[0]) for claims in self.tally.claims]
         return np.array(costs, dtype=np.float64)[self.table.kind_of]
+
+    def shares(self, *, delta: Number | None = None) -> list[Loss]:
+        """Return every release's contribution as a loss; `delta` as in the sum."""
+        stated: dict[tuple[Exact, ...], Loss] = {}
+        kinds = []
+        for claims in self.tally.claims:
+            cost = self._cost(claims)
+            if cost not in stated:
+                stated[cost] = self.tally.loss(cost, delta=delta)
+            kinds.append(stated[cost])
+        return [kinds[kind] for kind in self.table.kind_of.tolist()]
 
     def influence(self, release: int) -> Exact:
         """Return how far the unit of the release's cheapest claim moves."""
         claims = self.tally.kinds.claims(int(self.table.kind_of[release]))
-        return self.row.influences.get(self._cheapest(claims)[0], 0)
+        moved = self.row.influences
+        return moved.get(self.tally.prices.cheapest(claims, moved)[0], 0)
 
-    def _kind_cost(self, kind: int) -> tuple[Exact, ...]:
-        column, at = self._cheapest(self.tally.kinds.claims(kind))
-        return self._cost(column, at)
-
-    def _cheapest(self, claims: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        return min(claims, key=lambda claim: self._cost(*claim))
-
-    def _cost(self, column: int, at: int) -> tuple[Exact, ...]:
-        return claim_cost(
-            self.table.losses[at],
-            self.row.influences.get(column, 0),
-            notion=self.tally.notion,
-            concentrated=self.tally.concentrated,
-        )
+    def _cost(self, claims: Sequence[tuple[int, int]]) -> tuple[Exact, ...]:
+        """Return what the cheapest of the claims of a release costs."""
+        moved, prices = self.row.influences, self.tally.prices
+        column, at = prices.cheapest(claims, moved)
+        return prices.claim(at, moved.get(column, 0))
 
 
 def read_front(
@@ -403,19 +407,11 @@ def read_front(
     delta: Number | None,
 ) -> EngineResult:
     """Turn the front of a family into a result; `fixed`: no claim was given up."""
-    losses = [
-        front_loss(
-            point.values,
-            notion=tally.notion,
-            concentrated=tally.concentrated,
-            delta=delta,
-        )
-        for point in front
-    ]
+    losses = [tally.loss(point.values, delta=delta) for point in front]
     tight = fixed and all(point.tight for point in front)
     worst = max(range(len(front)), key=lambda k: losses[k].exact_parameters())
     return EngineResult(
-        loss=_joint(losses),
+        loss=largest(losses),
         row=front[worst].row,
         front=tuple(zip(losses, (point.row for point in front), strict=True)),
         tight=tight and family.tight,
@@ -423,16 +419,6 @@ def read_front(
         table=table,
         tally=tally,
     )
-
-
-def _joint(losses: Sequence[Loss]) -> Loss:
-    """Return the coordinatewise maximum."""
-    first = losses[0]
-    if not isinstance(first, Approx):
-        return max(losses, key=lambda loss: loss.exact_parameters())
-    parameters = zip(*(loss.exact_parameters() for loss in losses), strict=True)
-    epsilon, delta = (max(values) for values in parameters)
-    return Approx.capped(epsilon, delta)
 
 
 def merge_columns(result: EngineResult, groups: NDArray[np.int64]) -> EngineResult:
@@ -462,15 +448,7 @@ def merge_columns(result: EngineResult, groups: NDArray[np.int64]) -> EngineResu
 
 # Which notion to sum in, which claims can be used there, and the sum as a loss.
 
-NOTIONS = ("pure", "gdp", "zcdp", "approx")
-"""The notions a sum can be taken in, the first that fits is taken."""
-
-_FITS: dict[str, frozenset[str]] = {
-    "pure": frozenset({"pure"}),
-    "gdp": frozenset({"pure", "gdp"}),
-    "zcdp": frozenset({"pure", "gdp", "zcdp"}),
-    "approx": frozenset({"pure", "approx"}),
-}
+NOTIONS = tuple(FITS)
 
 
 @dataclass(frozen=True)
@@ -490,6 +468,8 @@ class Tally:
         Which claims of the kinds can be used in the notion; None: all.
     charges : sequence of Charge
         Kinds that share columns are merged.
+    prices : Prices
+        What the losses cost.
     """
 
     notion: str
@@ -497,6 +477,7 @@ class Tally:
     table: ClaimTable
     usable: NDArray[np.bool_] | None
     charges: Sequence[Charge]
+    prices: Prices
 
     @cached_property
     def kinds(self) -> Kinds:
@@ -513,6 +494,20 @@ class Tally:
         """The number of cost coordinates."""
         return 1 if self.notion != "approx" else 2 + (self.concentrated is not None)
 
+    def loss(self, values: tuple[Exact, ...], *, delta: Number | None) -> Loss:
+        """Return cost totals as a loss, the concentrated part converted at `delta`."""
+        if self.concentrated is None:
+            return loss_of(self.notion, *values)
+        loss, rest = loss_of("approx", *values[:2]), values[2]
+        if rest == 0:
+            return loss
+        if rest == math.inf:
+            return Approx(math.inf, 1)
+        assert delta is not None
+        if self.concentrated == "gdp":
+            return loss + gdp_to_approx(GDP.from_square(as_exact(rest)), delta=delta)
+        return loss + zcdp_to_approx(ZCDP(as_exact(rest)), delta=delta)
+
 
 def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
     """Return the first notion in which every release has a usable claim.
@@ -522,11 +517,9 @@ def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
     NotionMismatchError
         If Gaussian or zCDP losses meet (epsilon, delta) ones and no `delta` is given.
     """
-    held = _held(table)
-    for notion in NOTIONS:
-        fits = sum(1 << NOTIONS.index(tag) for tag in _FITS[notion])
-        if all(mask & fits for mask in held):
-            return notion
+    notion = first_notion(_held(table))
+    if notion is not None:
+        return notion
     if delta is None:
         raise NotionMismatchError(
             "delta must be given where Gaussian or zCDP losses meet (epsilon, delta) "
@@ -535,16 +528,20 @@ def choose_notion(table: ClaimTable, *, delta: Number | None) -> str:
     return "approx"
 
 
-def _held(table: ClaimTable) -> set[int]:
-    """Return the sets of notions that releases have claims in, as bits."""
-    bits = [1 << NOTIONS.index(tag_of(loss)) for loss in table.losses]
+def _held(table: ClaimTable) -> set[frozenset[str]]:
+    """Return the sets of notions that releases have claims in."""
+    tags = [tag_of(loss) for loss in table.losses]
     if table.release_of is None:
-        return set(bits)
+        return {frozenset({tag}) for tag in tags}
     if not len(table.release_of):
         return set()
     kinds = table.kinds
-    per_claim = np.array(bits, np.int64)[kinds.losses]
-    return set(np.bitwise_or.reduceat(per_claim, kinds.offsets[:-1]).tolist())
+    bits = np.array([1 << NOTIONS.index(tag) for tag in tags], np.int64)[kinds.losses]
+    masks = set(np.bitwise_or.reduceat(bits, kinds.offsets[:-1]).tolist())
+    return {
+        frozenset(tag for at, tag in enumerate(NOTIONS) if mask >> at & 1)
+        for mask in masks
+    }
 
 
 def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally:
@@ -570,7 +567,7 @@ def open_tally(table: ClaimTable, *, notion: str, delta: Number | None) -> Tally
         _require_chains(table, usable)
     prices = Prices(table.losses, notion, concentrated)
     charges = _charges(table, usable, prices)
-    return Tally(notion, concentrated, table, usable, charges)
+    return Tally(notion, concentrated, table, usable, charges, prices)
 
 
 def _charges(
@@ -589,10 +586,10 @@ def _usable(
     table: ClaimTable, tags: Sequence[str], *, notion: str, delta: Number | None
 ) -> NDArray[np.bool_] | None:
     """Return which claims can be stated in `notion`; None if all."""
-    if all(tag in _FITS[notion] for tag in tags):
+    if all(tag in FITS[notion] for tag in tags):
         return None
     kinds = table.kinds
-    fits = np.array([tag in _FITS[notion] for tag in tags])[kinds.losses]
+    fits = np.array([tag in FITS[notion] for tag in tags])[kinds.losses]
     some = np.logical_or.reduceat(fits, kinds.offsets[:-1])
     for kind in np.flatnonzero(~some).tolist():
         if notion != "approx" or delta is None:
@@ -630,29 +627,3 @@ def _require_chains(table: ClaimTable, usable: NDArray[np.bool_] | None) -> None
 
 def _is_chained(unit: Metric) -> bool:
     return unit.canonical or isinstance(unit, DiscreteMetric)
-
-
-def front_loss(
-    values: tuple[Exact, ...],
-    *,
-    notion: str,
-    concentrated: str | None = None,
-    delta: Number | None = None,
-) -> Loss:
-    """Return cost totals as a loss, the concentrated part converted at `delta`."""
-    if notion == "pure":
-        return Pure(as_exact(values[0]))
-    if notion == "zcdp":
-        return ZCDP(as_exact(values[0]))
-    if notion == "gdp":
-        return GDP.from_square(as_exact(values[0]))
-    loss = Approx.capped(as_exact(values[0]), as_exact(values[1]))
-    if concentrated is None or values[2] == 0:
-        return loss
-    assert delta is not None
-    rest = as_exact(values[2])
-    if rest == math.inf:
-        return Approx(math.inf, 1)
-    if concentrated == "gdp":
-        return loss + gdp_to_approx(GDP.from_square(rest), delta=delta)
-    return loss + zcdp_to_approx(ZCDP(rest), delta=delta)

@@ -15,30 +15,34 @@ import heapq
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from fractions import Fraction
+from typing import Literal, Protocol
 
-from undertow.composition.finite_claim import (
-    CONVERTIBLE,
+from undertow.composition._charge import (
+    FITS,
     ApproxProfile,
-    ClaimLike,
-    ReleaseLike,
-    at_distance,
-    cheapest,
-    claims_of,
-    exact_distance,
-    meeting_notion,
-    plain,
-    require_claim,
+    first_notion,
+    largest,
+    one_notion,
+    tag_of,
 )
-from undertow.composition.sequential import sequential
-from undertow.errors import InfiniteLossError, VacuousGranularityError
-from undertow.numeric.exact import Exact
+from undertow.composition.release import Setting
+from undertow.errors import (
+    AssumptionError,
+    InfiniteLossError,
+    NotionMismatchError,
+    VacuousGranularityError,
+)
+from undertow.numeric.exact import Exact, ext_scale
 from undertow.privacy.conversion import convert
-from undertow.privacy.loss import Approx, Loss
+from undertow.privacy.group import group
+from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
 from undertow.spaces.base import Database, Domain, Granularity, Metric, View
-from undertow.spaces.view.range import range_of
+from undertow.spaces.metric import Scaled
+from undertow.spaces.quotient import Quotient
+from undertow.spaces.view.range import HasExactDistance, Pullback, range_of
 
 Pair = tuple[Database, Database]
 
@@ -87,10 +91,10 @@ class FiniteEngine:
         If approximate claims meet Gaussian or zero-concentrated ones; other mixtures
         are converted per pair, and claims that cannot be stated in the common notion
         are left aside: see
-        :func:`undertow.composition.finite_claim.meeting_notion`.
+        :func:`undertow.composition.finite.meeting_notion`.
     AssumptionError
         If a claim cannot be used: see
-        :func:`undertow.composition.finite_claim.require_claim`.
+        :func:`undertow.composition.finite.require_claim`.
 
     Notes
     -----
@@ -117,7 +121,7 @@ class FiniteEngine:
             tuple(
                 (self._column(release.view, claim, columns), plain(claim.loss))
                 for claim in some
-                if type(plain(claim.loss)) in CONVERTIBLE[self.notion]
+                if tag_of(claim.loss) in FITS[self.notion.notion]
             )
             for release, some in zip(self.releases, claims, strict=True)
         )
@@ -163,7 +167,7 @@ class FiniteEngine:
 
     def pairwise_loss(self, pair: Pair) -> Loss:
         """Return the composed loss between two databases."""
-        return sequential(self.contributions(pair))
+        return sum(self.contributions(pair), self.notion.zero())
 
     def specialise(
         self,
@@ -201,7 +205,8 @@ class FiniteEngine:
                 witness=worst,
                 source="paper, Example II.9",
             )
-        loss, profile = _maximum(tuple(losses.values()))
+        profile = ApproxProfile.of(losses.values()) if self.notion is Approx else None
+        loss = largest(tuple(losses.values()))
         return Specialised(loss, worst, self.contributions(worst), profile)
 
 
@@ -270,13 +275,6 @@ def _vacuous(target: Granularity) -> VacuousGranularityError:
 
 def _size(loss: Loss) -> tuple[bool, tuple[Exact, ...]]:
     return loss.is_infinite, loss.exact_parameters()
-
-
-def _maximum(losses: Sequence[Loss]) -> tuple[Loss, ApproxProfile | None]:
-    if isinstance(losses[0], Approx):
-        profile = ApproxProfile.of(x for x in losses if isinstance(x, Approx))
-        return profile.as_pair(), profile
-    return max(losses, key=_size), None
 
 
 # The distance one claim is about, per pair of databases, found once and kept.
@@ -389,3 +387,213 @@ class QuotientColumn(Column):
             for other, fibre in self._fibres.items()
             if other != label
         }
+
+
+# The claims of a release: which may be used, what one promises at a distance, which of
+# several counts, and in which notion.
+
+
+class ClaimLike(Protocol):
+    """A loss, the metric it is stated in, and the setting it was proved in."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss per unit of the metric."""
+
+    @property
+    def unit(self) -> Metric:
+        """The metric in which the loss is stated."""
+
+    @property
+    def setting(self) -> Setting:
+        """``"view"``: private on the range; ``"common"``: on the whole domain."""
+
+
+class ReleaseLike(ClaimLike, Protocol):
+    """A claim together with the view the release sees the data through.
+
+    An attribute ``claims``, where there is one, lists every claim proved for the
+    release; otherwise the release is its own only claim.
+    """
+
+    @property
+    def view(self) -> View:
+        """The map the release sees the data through."""
+
+
+def claims_of(release: ReleaseLike) -> tuple[ClaimLike, ...]:
+    """Return every claim proved for `release`, at least one."""
+    claims: tuple[ClaimLike, ...] = tuple(getattr(release, "claims", ()))
+    return claims or (release,)
+
+
+def require_claim(claim: ClaimLike) -> None:
+    r"""Raise unless the claim is one the composition theorems can use.
+
+    Raises
+    ------
+    AssumptionError
+        If the loss is infinite and the unit is zero between different databases, or
+        if an approximate loss is stated in a metric that no neighbour relation
+        generates.
+
+    Notes
+    -----
+    An infinite loss still promises equal output laws at distance zero, which a
+    noise-free release breaks. The factor :math:`[d]_\varepsilon` of an approximate
+    loss comes from chaining whole neighbour steps, so it holds at integer distances
+    of a canonical metric only (paper, Theorem VI.3).
+    """
+    if claim.loss.is_infinite and not claim.unit.separates_points:
+        raise AssumptionError(
+            "an infinite loss must be stated in a unit that separates points, got "
+            f"{claim.unit.name}; use the discrete metric on the view."
+        )
+    if isinstance(plain(claim.loss), Approx) and not claim.unit.canonical:
+        raise AssumptionError(
+            "an approximate loss must be stated in a canonical unit, got "
+            f"{claim.unit.name}; give its own delta per pair with "
+            "undertow.composition.ApproxTerm.",
+            source="paper, Theorem VI.3",
+        )
+
+
+_INFINITE: dict[type[Loss], Loss] = {
+    Pure: Pure(math.inf),
+    Approx: Approx(math.inf, 1),
+    ZCDP: ZCDP(math.inf),
+    GDP: GDP(math.inf),
+}
+
+_NOTIONS: dict[str, type[Loss]] = {k.notion: k for k in (Pure, GDP, ZCDP, Approx)}
+
+
+def exact_distance(
+    metric: Metric, pair: tuple[Database, Database], *, domain: Domain
+) -> Exact:
+    """Return a distance as an exact number.
+
+    Parameters
+    ----------
+    metric : Metric
+        What measures; its floats are already rounded up.
+    pair : tuple of two databases
+        Elements of `domain`.
+    domain : Domain
+        Where chains of neighbours may run.
+
+    Returns
+    -------
+    int, Fraction or float
+        An int or a Fraction, or ``math.inf``.
+    """
+    if isinstance(metric, Scaled):
+        return ext_scale(
+            metric.factor, exact_distance(metric.base, pair, domain=domain)
+        )
+    if isinstance(metric, Quotient) and isinstance(metric.base, Scaled):
+        inner = Quotient(metric.base.base, metric.view)  # scaling passes through
+        return exact_distance(Scaled(inner, metric.base.factor), pair, domain=domain)
+    if isinstance(metric, Pullback):
+        images = tuple(metric.view.apply(database, domain) for database in pair)
+        return range_of(metric.view, domain).distance(metric.base, *images)
+    if isinstance(metric, HasExactDistance):
+        return metric.exact_distance(pair, domain=domain)
+    value = metric.distance(*pair, domain)
+    if value == math.inf:
+        return math.inf
+    precise = Fraction(value)
+    return int(precise) if precise.denominator == 1 else precise
+
+
+def at_distance(loss: Loss, distance: Exact) -> Loss:
+    r"""Return what a claim of `loss` per unit promises at `distance`.
+
+    .. math:: \varepsilon d, \quad \bigl(\varepsilon d, \delta [d]_\varepsilon\bigr),
+              \quad \rho d^2, \quad \mu d
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss at distance one.
+    distance : int, Fraction or inf
+        Exact; whole for an `Approx`.
+
+    Notes
+    -----
+    Group privacy (:func:`undertow.privacy.group.group`), except that an infinite
+    distance is an answer here: it costs infinity, also at loss zero.
+
+    Examples
+    --------
+    >>> at_distance(ZCDP("0.5"), 3), at_distance(GDP(1), 2), at_distance(Pure(0), 3)
+    (ZCDP(rho=4.5), GDP(mu=2), Pure(epsilon=0))
+    """
+    if distance == 0:
+        return type(loss).zero()
+    if distance < math.inf:
+        return group(loss, Fraction(distance))
+    return _INFINITE[type(loss)]
+
+
+def cheapest(prices: Sequence[Loss]) -> Loss:
+    """Choose one of several losses that all hold for the same release and pair.
+
+    Parameters
+    ----------
+    prices : sequence of Loss
+        At least one, all of one notion.
+
+    Notes
+    -----
+    The minimum of one-parameter losses. Approximate losses have none: one claim is
+    taken whole, never the epsilon of one with the delta of another; among those that
+    promise something the smallest epsilon wins, then the smallest delta.
+
+    Examples
+    --------
+    >>> cheapest([Approx(1, "1e-6"), Approx("0.5", "1e-5"), Approx("0.1", 1)])
+    Approx(epsilon=0.5, delta=0.00001)
+    """
+    one_notion(prices)
+    return min(prices, key=lambda loss: (loss.is_infinite, loss.exact_parameters()))
+
+
+def meeting_notion(releases: Iterable[Iterable[Loss]]) -> type[Loss]:
+    """Return the first notion in which every release has a loss it can be stated in.
+
+    Parameters
+    ----------
+    releases : iterable of iterables of Loss
+        Per release, the losses of its claims.
+
+    Raises
+    ------
+    NotionMismatchError
+        If approximate losses meet Gaussian or zero-concentrated ones: those convert
+        only at a chosen delta.
+
+    Notes
+    -----
+    In the order pure, Gaussian, zCDP, approximate. Gaussian takes in pure losses, zCDP
+    takes in both, approximate takes in pure ones. The conversion applies per pair,
+    before the sum.
+    """
+    groups = [{tag_of(loss) for loss in losses} for losses in releases]
+    notion = first_notion(groups)
+    if notion is not None:
+        return _NOTIONS[notion]
+    names = ", ".join(sorted(set().union(*groups)))
+    raise NotionMismatchError(
+        f"losses must convert into one notion, got {names}; convert the Gaussian and "
+        "zCDP ones to Approx at a chosen delta (undertow.privacy.conversion)."
+    )
+
+
+def plain(loss: Loss) -> Loss:
+    """Return a loss in the strongest notion it is stated in: delta zero is pure."""
+    if isinstance(loss, Approx) and loss.exact_parameters()[1] == 0:
+        epsilon = loss.exact_parameters()[0]
+        pure = Pure(epsilon if epsilon == math.inf else Fraction(epsilon))
+        return pure.of_continuous_noise(loss.continuous)
+    return loss

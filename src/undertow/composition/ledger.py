@@ -17,10 +17,12 @@ from fractions import Fraction
 from typing import Any, Self
 
 from undertow._validate import check_count
-from undertow.composition.allocation import Probe, loss_of
+from undertow.composition._charge import loss_of
+from undertow.composition.allocation import Probe
 from undertow.composition.document import (
     domain_from_document,
     domain_to_document,
+    exact_text,
     granularity_to_document,
     plan_from_document,
     release_to_document,
@@ -104,17 +106,7 @@ class Ledger:
         if not budgets:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in budgets.items():
-            if not isinstance(target, Granularity):
-                raise TypeError(
-                    "budgets must be keyed by granularities such as User(), "
-                    f"got {type(target).__name__}."
-                )
-            target.require_domain(domain)
-            if not isinstance(budget, Loss):
-                raise TypeError(
-                    f"the budget at {target.name} level must be a loss such as "
-                    f"Pure(1), got {type(budget).__name__}."
-                )
+            require_budget(target, budget, domain=domain)
         self._plan = Plan(domain)
         self._budgets = dict(budgets)
         self._entries: list[dict[str, Any]] = []
@@ -205,7 +197,7 @@ class Ledger:
         """
         budget = self._budget(target)
         probe = Probe(self._plan, target, budget, view=view, unit=unit, setting=setting)
-        return loss_of(budget, probe.room())
+        return loss_of(budget.notion, probe.room())
 
     def _budget(self, target: Granularity) -> Loss:
         if target not in self._budgets:
@@ -229,7 +221,7 @@ class Ledger:
             "index": len(self._entries),
             "release": _written(release_to_document, release),
             "losses": {
-                target.name: _exact_texts(loss) for target, loss in after.items()
+                target.name: exact_texts(loss) for target, loss in after.items()
             },
             "previous": self._head(),
         }
@@ -243,7 +235,7 @@ class Ledger:
         return {
             "domain": _written(domain_to_document, self.domain),
             "budgets": {
-                target.name: {"notion": budget.notion, "exact": _exact_texts(budget)}
+                target.name: {"notion": budget.notion, "exact": exact_texts(budget)}
                 for target, budget in self._budgets.items()
             },
         }
@@ -320,11 +312,24 @@ def _written(write: Callable[[Any], dict[str, Any]], item: Any) -> dict[str, Any
         return {"python": repr(item)}
 
 
-def _exact_texts(loss: Loss) -> list[str]:
-    return [
-        "inf" if value == math.inf else str(Fraction(value))
-        for value in loss.exact_parameters()
-    ]
+def require_budget(target: object, budget: object, *, domain: Domain) -> None:
+    """Raise unless `budget` is a loss, at a granularity that fits the domain."""
+    if not isinstance(target, Granularity):
+        raise TypeError(
+            "budgets must be keyed by granularities such as User(), "
+            f"got {type(target).__name__}."
+        )
+    target.require_domain(domain)
+    if not isinstance(budget, Loss):
+        raise TypeError(
+            f"the budget at {target.name} level must be a loss such as Pure(1), "
+            f"got {type(budget).__name__}."
+        )
+
+
+def exact_texts(loss: Loss) -> list[str]:
+    """Return the parameters of a loss that add up, as exact fractions."""
+    return [exact_text(value) for value in loss.exact_parameters()]
 
 
 def _read_budget(entry: Mapping[str, Any]) -> Loss:
@@ -433,7 +438,7 @@ class WindowLedger:
 
     def loss(self) -> Loss:
         """Return the largest loss of a window that a release may still add to."""
-        return self._as_loss(max(self._windows))
+        return loss_of(self.budget.notion, max(self._windows).value())
 
     def fits(self, loss: Loss, *, view_length: int = 1) -> bool:
         """Return whether :meth:`spend` would accept the release."""
@@ -481,10 +486,5 @@ class WindowLedger:
         for back in range(1, length + 1):  # a window that ends there shares this many
             shared = min(length - back + 1, self.w)
             windows[-back] += charge.times(shared)
-        return charge, windows, self._as_loss(max(windows))
-
-    def _as_loss(self, total: _Sum) -> Loss:
-        parameter = total.value()
-        if isinstance(self.budget, GDP):
-            return GDP.from_square(parameter)
-        return Pure(parameter) if isinstance(self.budget, Pure) else ZCDP(parameter)
+        after = loss_of(self.budget.notion, max(windows).value())
+        return charge, windows, after

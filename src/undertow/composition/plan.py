@@ -16,12 +16,10 @@ from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
 
 from undertow._validate import check_choice, check_count
-from undertow.composition._charge import claim_cost
 from undertow.composition._claim_table import ClaimBook, Snapshot
 from undertow.composition.engine import (
     EngineResult,
     compose_table,
-    front_loss,
     merge_columns,
     price_row,
 )
@@ -691,7 +689,7 @@ class Contributions(Mapping[str, Loss]):
 
     @cached_property
     def _shares(self) -> dict[str, Loss]:
-        shares = release_shares(self._result, delta=self._delta)
+        shares = self._result.shares(delta=self._delta)
         names = unique_names([release.name for release in self._releases])
         return {
             name: share.of_continuous_noise(
@@ -736,30 +734,7 @@ def _numbered(name: str, at: int, taken: set[str]) -> str:
     return numbered
 
 
-# What the parts cost: each release alone, and each release at the worst change.
-
-
-def release_shares(result: EngineResult, *, delta: Number | None) -> list[Loss]:
-    """Return what each release costs at the change that attains the loss."""
-    tally, losses, moved = result.tally, result.table.losses, result.row.influences
-    known: dict[tuple[int, Exact], tuple[Exact, ...]] = {}
-    stated: dict[tuple[Exact, ...], Loss] = {}
-
-    def cost(column: int, at: int) -> tuple[Exact, ...]:
-        key = (at, moved.get(column, 0))
-        if key not in known:
-            known[key] = claim_cost(
-                losses[at], key[1], notion=tally.notion, concentrated=tally.concentrated
-            )
-        return known[key]
-
-    shares = []
-    for claims in tally.claims:
-        values = min(cost(column, at) for column, at in claims)
-        if values not in stated:
-            stated[values] = _as_loss(values, result, delta)
-        shares.append(stated[values])
-    return [shares[kind] for kind in result.table.kind_of.tolist()]
+# What the releases would cost without views: each at its own worst change.
 
 
 def sequential_baseline(
@@ -781,18 +756,7 @@ def sequential_baseline(
     }
     apart = Row(Change("apart", "every release at its own worst change"), reach)
     values = totals(apart.price(result.tally.charges), result.tally.coordinates)
-    return _as_loss(values, result, delta)
-
-
-def _as_loss(
-    values: tuple[Exact, ...], result: EngineResult, delta: Number | None
-) -> Loss:
-    return front_loss(
-        values,
-        notion=result.tally.notion,
-        concentrated=result.tally.concentrated,
-        delta=delta,
-    )
+    return result.tally.loss(values, delta=delta)
 
 
 def _reach(

@@ -27,8 +27,7 @@ from undertow.composition import (
     domain_to_document,
     plan_from_document,
 )
-from undertow.composition._charge import squared_rate, tag_of
-from undertow.composition.allocation import loss_of
+from undertow.composition._charge import FITS, loss_of, squared_rate, tag_of
 from undertow.errors import (
     LedgerError,
     MismatchError,
@@ -437,7 +436,7 @@ class Tally:
 
 
 def _times(loss: Loss, factor: Exact) -> Loss:
-    return loss_of(loss, loss.exact_parameters()[0] * factor)
+    return loss_of(loss.notion, loss.exact_parameters()[0] * factor)
 
 
 def _column(release: Release, claim: Claim) -> Column:
@@ -446,14 +445,11 @@ def _column(release: Release, claim: Claim) -> Column:
 
 def _stated(loss: Loss, notion: str) -> Loss | None:
     """Return the loss in the form that adds up in `notion`; None if it has none."""
-    tag = tag_of(loss)
+    if tag_of(loss) not in FITS[notion]:
+        return None
     if notion == "pure":
-        return Pure(loss.exact_parameters()[0]) if tag == "pure" else None
-    if notion == "zcdp":
-        return ZCDP(squared_rate(loss, "zcdp")) if tag != "approx" else None
-    if notion == "gdp":
-        return loss if tag in ("pure", "gdp") else None
-    return loss if tag in ("pure", "approx") else None
+        return loss_of("pure", loss.exact_parameters()[0])
+    return loss_of("zcdp", squared_rate(loss, "zcdp")) if notion == "zcdp" else loss
 
 
 def _ratios(losses: tuple[Loss, ...], notion: str) -> tuple[Fraction, ...] | None:

@@ -20,6 +20,7 @@ from typing import Any, Self
 from sqlalchemy import insert
 
 from undertow.composition import Release, release_to_document
+from undertow.composition._charge import loss_of
 from undertow.composition.release import require_drawn
 from undertow.errors import BudgetError, BudgetExceeded, LedgerError, MismatchError
 from undertow.ledger._book import Book
@@ -55,7 +56,6 @@ from undertow.ledger.record import (
     charge_of,
     digest,
     instant,
-    loss_from_document,
     loss_to_document,
     plain_text,
 )
@@ -732,4 +732,4 @@ def left_of(budget: Loss, spent: Loss) -> Loss:
         math.inf if total == math.inf else max(Fraction(0), total - used)
         for total, used in pairs
     ]
-    return loss_from_document({"notion": budget.notion, "exact": left})
+    return loss_of(budget.notion, *left)

@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 
 from undertow.composition import domain_to_document
 from undertow.composition.document import domain_from_document, granularity_to_document
+from undertow.composition.ledger import exact_texts, require_budget
 from undertow.errors import LedgerError
 from undertow.numeric.exact import Number, exact
 from undertow.privacy.loss import GDP, ZCDP, Approx, Loss, Pure
@@ -148,11 +149,7 @@ def loss_to_document(loss: Loss) -> dict[str, Any]:
             "losses must add up to fractions of at most 3900 digits, got a longer one; "
             "state losses of fewer digits, or with a common denominator."
         )
-    exact = [
-        "inf" if value == math.inf else str(Fraction(value))
-        for value in loss.exact_parameters()
-    ]
-    return {"notion": loss.notion, "exact": exact}
+    return {"notion": loss.notion, "exact": exact_texts(loss)}
 
 
 def bits_of(loss: Loss) -> int:
@@ -501,7 +498,7 @@ class Terms:
         if not self.budgets and not self.models:
             raise ValueError("budgets must name at least one granularity, got none.")
         for target, budget in self.budgets.items():
-            _require_budget(target, budget, self.domain)
+            require_budget(target, budget, domain=self.domain)
             if not agreed:
                 _require_times(target, self.domain)
         for name, model in self.models.items():
@@ -575,20 +572,6 @@ class Terms:
                 "the terms of a ledger must be as they were written, got another text; "
                 "run undertow ledger verify."
             ) from None
-
-
-def _require_budget(target: object, budget: object, domain: Domain) -> None:
-    if not isinstance(target, Granularity):
-        raise TypeError(
-            "budgets must be keyed by granularities such as User(), "
-            f"got {type(target).__name__}."
-        )
-    target.require_domain(domain)
-    if not isinstance(budget, Loss):
-        raise TypeError(
-            f"the budget at {target.name} level must be a loss such as Pure(1), "
-            f"got {type(budget).__name__}."
-        )
 
 
 def _require_times(target: Granularity, domain: Domain) -> None:

@@ -10,16 +10,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from undertow.composition.common import (
+from undertow.composition.finite import FiniteEngine, at_distance, specialise_metric
+from undertow.composition.release import Release
+from undertow.composition.theorems import (
+    ApproxTerm,
     best_common_bound,
     compose_common,
     compose_common_approx,
+    compose_pure,
     minimum_privacy_approx,
 )
-from undertow.composition.finite import FiniteEngine, specialise_metric
-from undertow.composition.finite_claim import at_distance
-from undertow.composition.release import Release
-from undertow.composition.sequential import ApproxTerm, compose_pure
 from undertow.errors import (
     IncompatiblePartitionError,
     MismatchError,

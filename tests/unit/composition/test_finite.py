@@ -12,23 +12,21 @@ import pytest
 
 from support.labels import Labels
 from undertow.composition.finite import (
-    FiniteEngine,
-    neighbour_pairs,
-    pairwise_loss,
-    specialise,
-    specialise_metric,
-)
-from undertow.composition.finite_claim import (
     ApproxProfile,
+    FiniteEngine,
     at_distance,
     cheapest,
     exact_distance,
     meeting_notion,
+    neighbour_pairs,
     one_notion,
+    pairwise_loss,
+    specialise,
+    specialise_metric,
 )
 from undertow.composition.plan import Plan
 from undertow.composition.release import Claim, Release
-from undertow.composition.sequential import ComposedMetric, sequential
+from undertow.composition.theorems import ComposedMetric, sequential
 from undertow.errors import (
     AssumptionError,
     InfiniteLossError,

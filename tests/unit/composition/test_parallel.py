@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from undertow.composition.finite import specialise
-from undertow.composition.finite_claim import ApproxProfile, at_distance
-from undertow.composition.parallel import (
+from undertow.composition.engine import compose_columns
+from undertow.composition.finite import ApproxProfile, at_distance, specialise
+from undertow.composition.release import Release
+from undertow.composition.theorems import (
     bounded_parallel,
     bounded_profile,
     heaviest_move,
@@ -21,10 +22,9 @@ from undertow.composition.parallel import (
     overlap_loss,
     parallel_max,
     parallel_profile,
+    sequential,
     top_m_loss,
 )
-from undertow.composition.release import Release
-from undertow.composition.sequential import sequential
 from undertow.errors import (
     CompositionError,
     IncompatiblePartitionError,
@@ -32,6 +32,7 @@ from undertow.errors import (
     NotionMismatchError,
 )
 from undertow.privacy.loss import GDP, ZCDP, Approx, Pure
+from undertow.spaces.change import Column
 from undertow.spaces.domain import Table
 from undertow.spaces.partition import Partition, certificate_for
 from undertow.spaces.unit import Bounded, Edit, Event, Unbounded
@@ -61,6 +62,17 @@ def test_approximate_blocks_keep_their_pairs():
     pairs = [Approx(1, "1e-6"), Approx("0.5", "1e-5")]
     assert parallel_max(pairs, certificate=COMPATIBLE) == Approx(1, "1e-5")
     assert parallel_profile(pairs, certificate=COMPATIBLE) == ApproxProfile.of(pairs)
+
+
+def test_a_profile_is_never_empty_because_the_losses_are_of_another_notion():
+    for losses in ([GDP(1)], [Pure(1), Pure(2)]):
+        with pytest.raises(NotionMismatchError, match="must be of Approx"):
+            parallel_profile(losses, certificate=COMPATIBLE)
+        with pytest.raises(NotionMismatchError, match="must be of Approx"):
+            bounded_profile(losses)
+    for moves in (None, [(0, 1)]):
+        with pytest.raises(NotionMismatchError, match="of one notion"):
+            bounded_profile([Approx(2, "0.5"), Approx(1, "0.6"), GDP("0.1")], moves)
 
 
 @pytest.mark.parametrize(
@@ -246,3 +258,54 @@ def test_blocks_computed_from_the_data_are_refused_in_both_settings(setting):
     certificate = certificate_for(Unbounded(), cut, domain=Table(("a", "b")))
     with pytest.raises(IncompatiblePartitionError, match="at most one block"):
         parallel_max([Pure(1), Pure(2)], certificate=certificate, setting=setting)
+
+
+UNITS = {"unbounded": Unbounded(), "bounded": Bounded(), "edit": Edit()}
+
+
+def engine_result(losses, *, target, unit, setting, most_cells=None):
+    """Return what the engine says of one release per cell of a table."""
+    cells = range(len(losses))
+    table = Table(cells)
+    if most_cells is not None:
+        table = Table(cells, multi=True, max_cells=most_cells)
+    return compose_columns(
+        table,
+        UNITS[target],
+        columns=[Column(Select(cell), UNITS[unit], setting) for cell in cells],
+        losses=losses,
+        notion=losses[0].notion,
+    )
+
+
+any_notion = st.one_of(
+    *(
+        st.lists(st.builds(notion, budgets), min_size=1, max_size=6)
+        for notion in (Pure, ZCDP, GDP)
+    ),
+    st.lists(pairs, min_size=1, max_size=6),
+)
+
+
+@given(any_notion, st.integers(1, 7), st.sampled_from(["view", "common"]))
+def test_the_closed_forms_are_what_the_engine_finds_on_tables(losses, m, setting):
+    blocks = engine_result(
+        losses, target="unbounded", unit="unbounded", setting=setting
+    )
+    assert parallel_max(losses, certificate=COMPATIBLE) == blocks.loss
+    moves = engine_result(losses, target="bounded", unit="bounded", setting="common")
+    assert bounded_parallel(losses) == moves.loss
+    twice = engine_result(losses, target="bounded", unit="unbounded", setting=setting)
+    assert bounded_parallel(losses, unit="unbounded", setting=setting) == twice.loss
+    if isinstance(losses[0], Approx):
+        front = ApproxProfile.of(loss for loss, _ in moves.front)
+        assert bounded_profile(losses) == front
+    for target, unit in itertools.product(UNITS, repeat=2):
+        cohorts = engine_result(
+            losses, target=target, unit=unit, setting=setting, most_cells=m
+        )
+        if unit == "bounded" and setting == "view":
+            assert cohorts.loss.is_infinite
+            continue
+        bound = overlap_loss(losses, m, target=target, unit=unit, setting=setting)
+        assert bound == cohorts.loss

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from undertow.composition.finite import Specialised
-from undertow.composition.reciprocal import (
+from undertow.composition.release import Release
+from undertow.composition.theorems import (
     after_post_processing,
     check_adaptive_step,
     check_reciprocal,
     reciprocal_lower_bound,
 )
-from undertow.composition.release import Release
 from undertow.errors import AssumptionError, MismatchError
 from undertow.privacy.divergence import exact_loss_matrix
 from undertow.privacy.loss import Approx, Pure

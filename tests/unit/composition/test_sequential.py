@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from undertow.composition.finite_claim import at_distance
-from undertow.composition.sequential import (
+from undertow.composition.finite import at_distance
+from undertow.composition.theorems import (
     ApproxTerm,
     ComposedMetric,
     compose_approx,

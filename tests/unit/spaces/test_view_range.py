@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from undertow.composition.sequential import ApproxTerm, compose_approx, compose_pure
+from undertow.composition.theorems import ApproxTerm, compose_approx, compose_pure
 from undertow.errors import AssumptionError, MismatchError
 from undertow.privacy.loss import Approx
 from undertow.spaces.base import View
