@@ -107,12 +107,7 @@ from undertow.correlation.markov import (
     window_leakage,
 )
 from undertow.correlation.markov.chain import MarkovFit, fit_markov, fit_markov_private
-from undertow.correlation.model import (
-    Assumptions,
-    Conditional,
-    Method,
-    Model,
-)
+from undertow.correlation.model import Assumptions, Conditional, Model
 from undertow.correlation.observation import GoodnessOfFit, anytime_interval
 from undertow.correlation.pedigree import (
     Genotype,
@@ -140,6 +135,7 @@ from undertow.correlation.result import (
     posterior_odds_interval,
     posterior_probability_interval,
 )
+from undertow.correlation.theorem import LeakageTheorem
 
 __all__ = [
     "Accuracy",
@@ -166,13 +162,13 @@ __all__ = [
     "Leakage",
     "LeakageCalibration",
     "LeakageEstimate",
+    "LeakageTheorem",
     "LimitedGaussian",
     "LinearQuery",
     "LipschitzQuery",
     "MarkovChain",
     "MarkovFamily",
     "MarkovFit",
-    "Method",
     "Model",
     "NativeMechanism",
     "Pedigree",

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,14 +36,14 @@ from undertow.correlation.finite.joint import (
     outer_sum,
     require_lattice,
 )
-from undertow.correlation.model import Method, check_level, largest_epsilon
+from undertow.correlation.level import largest_level
 from undertow.correlation.query import CountQuery, LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import NotApplicable
 from undertow.numeric.array import Floats
 from undertow.results import Witness
 
-_THEOREM = "Definition 2.27 (exact for Laplace noise)"
 # Entries up to which method="best" tabulates: some seconds for a calibration.
 _CHEAP = 2**22
 
@@ -98,53 +97,74 @@ def laplace_leakage(
     >>> round(laplace_leakage(flatmates, 1.0, query=sum).value, 7)
     1.7761366
     """
-    b, scope = check_positive(scale, "scale"), _scope_of(query)
-    laws = list(answer_laws(joint, query))
+    b, answers = check_positive(scale, "scale"), _Answers.of(joint, query)
     if step is not None:
-        for law in laws:
+        for law in answers.laws:
             require_lattice(law.support.tolist(), step)
-    value, witness = _worst(joint, laws, b, scope)
     noise = "Laplace" if step is None else "discrete Laplace"
-    return Leakage(
-        value,
-        _THEOREM,
-        checked=("the table is a probability law",),
-        unchecked=("the table is the law of the data",),
-        witness=witness,
-        tight=True,
-        method=LaplaceJointMethod.name,
-        model=joint.summary,
-        mechanisms=f"{noise} noise of scale {b:g} on the query",
-        scope=scope,
-    )
+    return LaplaceJointTheorem().at_scale(answers, b, noise=noise)
 
 
-class LaplaceJointMethod(Method):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Answers:
+    """A law of the records, those of the answer, and the pairs of secrets compared."""
+
+    joint: JointTable
+    laws: list[AnswerLaws]
+    scope: Scope
+    sensitivity: float = 1.0
+
+    @classmethod
+    def of(
+        cls, joint: JointTable, query: FiniteQuery, sensitivity: float = 1.0
+    ) -> _Answers:
+        laws = list(answer_laws(joint, query))
+        return cls(joint, laws, _scope_of(query), sensitivity)
+
+
+class LaplaceJointTheorem(FormulaTheorem):
     """The exact leakage of a count or linear query with Laplace noise."""
 
-    name: ClassVar[str] = "laplace-exact"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "laplace-exact"
+    source = "Definition 2.27 (exact for Laplace noise)"
+    published = False
+    checked = ("the table is a probability law",)
+    unchecked = ("the table is the law of the data",)
 
-    def leakage(self, model: JointTable, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: JointTable, query: Query) -> _Answers:
+        """Return the laws of the answer, tabulated once for all levels."""
+        return _Answers.of(model, query, query.sensitivity(model))
+
+    def at(self, given: _Answers, epsilon: float) -> Leakage:
         """Return the exact leakage at scale sensitivity over `epsilon`."""
-        epsilon = check_level(epsilon)
-        sensitivity = query.sensitivity(model)
-        if epsilon == 0 or sensitivity == 0:
-            answer_table(model, query)  # refuses queries without known answers
-            return Leakage(
-                0.0, self.theorem, tight=True, method=self.name, scope=_scope_of(query)
+        if epsilon == 0 or given.sensitivity == 0:
+            return self.stated(
+                0.0, checked=(), unchecked=(), tight=True, scope=given.scope
             )
-        return laplace_leakage(model, sensitivity / epsilon, query=query)
+        return self.at_scale(given, given.sensitivity / epsilon)
 
-    def budget(self, model: JointTable, target: float, *, query: Query) -> float:
-        """Return the largest DP level within `target`; the laws are tabulated once."""
-        sensitivity, scope = query.sensitivity(model), _scope_of(query)
-        laws = list(answer_laws(model, query))
-        if sensitivity == 0:
-            return check_positive(target, "target")
-        return largest_epsilon(
-            lambda epsilon: _worst(model, laws, sensitivity / epsilon, scope)[0],
+    def at_scale(
+        self, given: _Answers, scale: float, *, noise: str = "Laplace"
+    ) -> Leakage:
+        """Return the exact leakage at a scale of the noise."""
+        value, witness = _worst(given.joint, given.laws, scale, given.scope)
+        return self.stated(
+            value,
+            witness=witness,
+            tight=True,
+            model=given.joint.summary,
+            mechanisms=f"{noise} noise of scale {scale:g} on the query",
+            scope=given.scope,
+        )
+
+    def within(self, given: _Answers, target: float) -> float:
+        """Return the largest DP level within `target`."""
+        if given.sensitivity == 0:
+            return target
+        return largest_level(
+            lambda epsilon: _worst(
+                given.joint, given.laws, given.sensitivity / epsilon, given.scope
+            )[0],
             target,
             name=self.name,
         )
