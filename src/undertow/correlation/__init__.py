@@ -1,5 +1,8 @@
 """What is really learnt when records depend on each other, and the noise for it."""
 
+import warnings as _warnings
+from typing import Any as _Any
+
 from undertow.correlation.accountant import (
     CorrelatedAccountant,
     compose_leakages,
@@ -252,3 +255,11 @@ __all__ = [
     "worst_case_leakage",
     "worst_factor",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "Method":
+        words = "Method is called LeakageTheorem, with bound and invert; use that name."
+        _warnings.warn(words, DeprecationWarning, stacklevel=2)
+        return LeakageTheorem
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

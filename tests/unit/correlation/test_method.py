@@ -89,3 +89,12 @@ def test_scaling_down_stays_within(factor):
     level = scaled_down(1.0, factor)
     assert level * factor <= 1.0
     assert level == pytest.approx(1 / factor, rel=1e-15)
+
+
+def test_the_earlier_name_of_theorems_is_kept_with_a_warning():
+    import undertow.correlation
+
+    with pytest.warns(DeprecationWarning, match="called LeakageTheorem"):
+        assert undertow.correlation.Method is LeakageTheorem
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        undertow.correlation.no_such_thing  # noqa: B018 - the access is what is tested
