@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -97,7 +98,7 @@ def laplace_leakage(
     >>> round(laplace_leakage(flatmates, 1.0, query=sum).value, 7)
     1.7761366
     """
-    b, answers = check_positive(scale, "scale"), _Answers.of(joint, query)
+    b, answers = check_positive(scale, "scale"), _Answers(joint, query)
     if step is not None:
         for law in answers.laws:
             require_lattice(law.support.tolist(), step)
@@ -105,21 +106,23 @@ def laplace_leakage(
     return LaplaceJointTheorem().at_scale(answers, b, noise=noise)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Answers:
-    """A law of the records, those of the answer, and the pairs of secrets compared."""
+    """A query of a law of the records; the laws of its answer are tabulated once."""
 
     joint: JointTable
-    laws: list[AnswerLaws]
-    scope: Scope
+    query: FiniteQuery
     sensitivity: float = 1.0
 
-    @classmethod
-    def of(
-        cls, joint: JointTable, query: FiniteQuery, sensitivity: float = 1.0
-    ) -> _Answers:
-        laws = list(answer_laws(joint, query))
-        return cls(joint, laws, _scope_of(query), sensitivity)
+    @cached_property
+    def laws(self) -> list[AnswerLaws]:
+        """The law of the answer for each group of records."""
+        return list(answer_laws(self.joint, self.query))
+
+    @property
+    def scope(self) -> Scope:
+        """The pairs of secrets compared."""
+        return _scope_of(self.query)
 
 
 class LaplaceJointTheorem(FormulaTheorem):
@@ -132,12 +135,13 @@ class LaplaceJointTheorem(FormulaTheorem):
     unchecked = ("the table is the law of the data",)
 
     def read(self, model: JointTable, query: Query) -> _Answers:
-        """Return the laws of the answer, tabulated once for all levels."""
-        return _Answers.of(model, query, query.sensitivity(model))
+        """Return the query with its sensitivity; its answers are tabulated once."""
+        return _Answers(model, query, query.sensitivity(model))
 
     def at(self, given: _Answers, epsilon: float) -> Leakage:
         """Return the exact leakage at scale sensitivity over `epsilon`."""
         if epsilon == 0 or given.sensitivity == 0:
+            answer_table(given.joint, given.query)  # refuses unknown answers
             return self.stated(
                 0.0, checked=(), unchecked=(), tight=True, scope=given.scope
             )
@@ -159,12 +163,11 @@ class LaplaceJointTheorem(FormulaTheorem):
 
     def within(self, given: _Answers, target: float) -> float:
         """Return the largest DP level within `target`."""
+        joint, laws, scope = given.joint, given.laws, given.scope
         if given.sensitivity == 0:
             return target
         return largest_level(
-            lambda epsilon: _worst(
-                given.joint, given.laws, given.sensitivity / epsilon, given.scope
-            )[0],
+            lambda level: _worst(joint, laws, given.sensitivity / level, scope)[0],
             target,
             name=self.name,
         )
