@@ -17,7 +17,7 @@ from undertow._validate import check_non_negative, check_positive
 from undertow.errors import InfeasibleTarget
 from undertow.numeric.exact import exact
 from undertow.numeric.rounding import nudge_down, nudge_up
-from undertow.numeric.search import greatest_float
+from undertow.numeric.search import bisect, greatest_float
 
 # Bisection on the logarithm of epsilon stops at this relative width, below the
 # tolerance to which conversions are asked to round-trip.
@@ -252,10 +252,7 @@ def level_above(
         low, high = high, 2 * high
         if high > most:
             return low
-    while high - low > _RELATIVE_WIDTH * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return bisect(holds, inside=low, outside=high, width=_RELATIVE_WIDTH)
 
 
 # Many levels at a time, where one pass of arrays costs as much as one level.
