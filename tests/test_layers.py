@@ -46,6 +46,7 @@ SHARED = {
     "_version",
     "numeric",
     "results",
+    "theorem",
 }
 CORE_LIBRARIES = {"numpy", "scipy"} | set(sys.stdlib_module_names)
 # Optional libraries of the core: imported inside their functions, on request.

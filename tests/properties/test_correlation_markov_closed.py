@@ -13,25 +13,25 @@ from undertow.correlation.finite.program import worst_case_leakage
 from undertow.correlation.group import general_leakage
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import (
-    OmegaMethod,
-    ProjectiveMethod,
+    OmegaTheorem,
+    ProjectiveTheorem,
     finite_leakage,
     projective_budget,
     projective_leakage,
     ratio_diameter,
 )
 from undertow.correlation.markov.published import (
-    GammaMethod,
-    RatioMethod,
-    ZhaoMethod,
+    GammaTheorem,
+    RatioTheorem,
+    ZhaoTheorem,
     largest_log_ratio,
 )
 from undertow.correlation.markov.steps import (
-    StepMethod,
-    WindowMethod,
+    StepTheorem,
+    WindowTheorem,
     step_diameters,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
+from undertow.correlation.markov.tree import TreeModel, TreeTheorem, tree_leakages
 from undertow.correlation.query import AnyQuery
 
 ANY = AnyQuery()
@@ -80,15 +80,15 @@ def test_no_mechanism_leaks_more_than_any_bound(seed, epsilon, homogeneous, stat
     )
     exact = every_mechanism(law, epsilon)
     for method in (
-        ProjectiveMethod(),
-        StepMethod(),
-        WindowMethod(),
-        RatioMethod(),
-        OmegaMethod(),
-        GammaMethod(),
-        ZhaoMethod(),
+        ProjectiveTheorem(),
+        StepTheorem(),
+        WindowTheorem(),
+        RatioTheorem(),
+        OmegaTheorem(),
+        GammaTheorem(),
+        ZhaoTheorem(),
     ):
-        assert exact <= method.leakage(chain, epsilon, query=ANY).value * SLACK
+        assert exact <= method.bound(chain, epsilon, query=ANY).value * SLACK
     finite = finite_leakage(epsilon, chain.diameter, size=chain.size).value
     assert exact <= finite * SLACK
 
@@ -102,8 +102,8 @@ def test_no_mechanism_leaks_more_than_the_step_bounds_of_a_chain_with_zeros(
     chain, law = random_chain(seed, homogeneous=homogeneous, zeros=True)
     assume(step_diameters(chain))
     exact = every_mechanism(law, epsilon)
-    for method in (StepMethod(), WindowMethod()):
-        assert exact <= method.leakage(chain, epsilon, query=ANY).value * SLACK
+    for method in (StepTheorem(), WindowTheorem()):
+        assert exact <= method.bound(chain, epsilon, query=ANY).value * SLACK
 
 
 @few
@@ -119,7 +119,7 @@ def test_no_mechanism_leaks_more_than_the_tree_bound(seed, epsilon, shape):
     root = rng.dirichlet(np.ones(states))
     tree = TreeModel(parents, kernels, root_law=root)
     exact = every_mechanism(tree_law(parents, kernels, root), epsilon)
-    assert exact <= TreeMethod().leakage(tree, epsilon, query=ANY).value * SLACK
+    assert exact <= TreeTheorem().bound(tree, epsilon, query=ANY).value * SLACK
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -166,12 +166,12 @@ def test_calibration_round_trips_over_ten_decades(exponent, delta):
 @given(seeds, levels)
 def test_reported_bounds_stay_below_the_published_ones(seed, epsilon):
     chain, _ = random_chain(seed, homogeneous=True)
-    found = ProjectiveMethod().leakage(chain, epsilon, query=ANY).value
-    published = GammaMethod().leakage(chain, epsilon, query=ANY).value
+    found = ProjectiveTheorem().bound(chain, epsilon, query=ANY).value
+    published = GammaTheorem().bound(chain, epsilon, query=ANY).value
     assert found <= published * (1 + 1e-12)
     assert found <= general_leakage(epsilon, chain.size).value
-    assert found <= OmegaMethod().leakage(chain, epsilon, query=ANY).value * (1 + 1e-12)
-    ratio = RatioMethod().leakage(chain, epsilon, query=ANY).value
+    assert found <= OmegaTheorem().bound(chain, epsilon, query=ANY).value * (1 + 1e-12)
+    ratio = RatioTheorem().bound(chain, epsilon, query=ANY).value
     assert ratio <= (epsilon + 4 * math.log(chain.omega)) * (1 + 1e-12)
 
 
@@ -183,9 +183,9 @@ def test_relabelling_the_states_changes_nothing(seed, epsilon):
     other = MarkovChain(
         chain.transition[np.ix_(order, order)], chain.initial[order], chain.size
     )
-    for method in (ProjectiveMethod(), StepMethod(), GammaMethod(), RatioMethod()):
-        assert method.leakage(other, epsilon, query=ANY).value == pytest.approx(
-            method.leakage(chain, epsilon, query=ANY).value, rel=1e-9
+    for method in (ProjectiveTheorem(), StepTheorem(), GammaTheorem(), RatioTheorem()):
+        assert method.bound(other, epsilon, query=ANY).value == pytest.approx(
+            method.bound(chain, epsilon, query=ANY).value, rel=1e-9
         )
 
 
@@ -196,9 +196,9 @@ def test_reversing_a_stationary_chain_changes_nothing(seed, epsilon):
     law = chain.stationary()
     reversed_matrix = (law[:, None] * chain.transition).T / law[:, None]
     other = MarkovChain(reversed_matrix, length=chain.size, renormalise=True)
-    for method in (ProjectiveMethod(), StepMethod()):
-        assert method.leakage(other, epsilon, query=ANY).value == pytest.approx(
-            method.leakage(chain, epsilon, query=ANY).value, rel=1e-9
+    for method in (ProjectiveTheorem(), StepTheorem()):
+        assert method.bound(other, epsilon, query=ANY).value == pytest.approx(
+            method.bound(chain, epsilon, query=ANY).value, rel=1e-9
         )
     assert largest_log_ratio(other) == pytest.approx(largest_log_ratio(chain), rel=1e-9)
 

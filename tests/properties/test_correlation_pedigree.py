@@ -13,7 +13,7 @@ from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.laplace import laplace_leakage
 from undertow.correlation.pedigree import (
     Pedigree,
-    PedigreeMethod,
+    PedigreeTheorem,
     family_conjecture,
     pedigree_leakage,
     query_law,
@@ -90,9 +90,9 @@ def test_enumeration_is_never_below_the_family_formula(epsilon, children, freque
 @settings(max_examples=15, deadline=None)
 @given(pedigrees(largest=4), st.floats(-6, 2), queries)
 def test_calibration_inverts_the_leakage(pedigree, exponent, query):
-    target, method = 10.0**exponent, PedigreeMethod()
-    level = method.budget(pedigree, target, query=query)
-    reached = method.leakage(pedigree, level, query=query).value
+    target, method = 10.0**exponent, PedigreeTheorem()
+    level = method.invert(pedigree, target, query=query)
+    reached = method.bound(pedigree, level, query=query).value
     assert reached <= target
     assert reached == pytest.approx(target, rel=1e-9)
 

@@ -1,5 +1,8 @@
 """What is really learnt when records depend on each other, and the noise for it."""
 
+import warnings as _warnings
+from typing import Any as _Any
+
 from undertow.correlation.accountant import (
     CorrelatedAccountant,
     compose_leakages,
@@ -107,12 +110,7 @@ from undertow.correlation.markov import (
     window_leakage,
 )
 from undertow.correlation.markov.chain import MarkovFit, fit_markov, fit_markov_private
-from undertow.correlation.model import (
-    Assumptions,
-    Conditional,
-    Method,
-    Model,
-)
+from undertow.correlation.model import Assumptions, Conditional, Model
 from undertow.correlation.observation import GoodnessOfFit, anytime_interval
 from undertow.correlation.pedigree import (
     Genotype,
@@ -140,6 +138,7 @@ from undertow.correlation.result import (
     posterior_odds_interval,
     posterior_probability_interval,
 )
+from undertow.correlation.theorem import LeakageTheorem
 
 __all__ = [
     "Accuracy",
@@ -166,13 +165,13 @@ __all__ = [
     "Leakage",
     "LeakageCalibration",
     "LeakageEstimate",
+    "LeakageTheorem",
     "LimitedGaussian",
     "LinearQuery",
     "LipschitzQuery",
     "MarkovChain",
     "MarkovFamily",
     "MarkovFit",
-    "Method",
     "Model",
     "NativeMechanism",
     "Pedigree",
@@ -256,3 +255,11 @@ __all__ = [
     "worst_case_leakage",
     "worst_factor",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "Method":
+        words = "Method is called LeakageTheorem, with bound and invert; use that name."
+        _warnings.warn(words, DeprecationWarning, stacklevel=2)
+        return LeakageTheorem
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

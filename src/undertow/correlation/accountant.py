@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import NoReturn
 
 from undertow._validate import check_index, check_positive
 from undertow.correlation.group import Blocks, general_leakage
-from undertow.correlation.leak import choose_methods, leakage, require_cheap
+from undertow.correlation.leak import leakage
 from undertow.correlation.model import Model
 from undertow.correlation.query import (
     AnyQuery,
@@ -20,6 +21,7 @@ from undertow.correlation.query import (
     Scope,
 )
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import best_method
 from undertow.errors import (
     AssumptionError,
     BudgetExceeded,
@@ -28,6 +30,7 @@ from undertow.errors import (
 )
 from undertow.numeric.exact import Number, exact, round_up_decimal
 from undertow.results import Witness
+from undertow.theorem import select
 
 Interval = tuple[float, float]
 
@@ -120,7 +123,7 @@ class CorrelatedAccountant:
         self._history: tuple[Spend, ...] = ()
         self._everywhere: Fraction = Fraction(0)
         self._extra: dict[int, Fraction] = {}
-        choose_methods(model, method)
+        select(model.methods(), method, of=model.summary)
 
     @property
     def model(self) -> Model:
@@ -328,14 +331,18 @@ class CorrelatedAccountant:
 
     def _largest_level(self) -> float:
         query, _ = self._conversion(self._history)
-        levels = [0.0]
-        for candidate in choose_methods(self._model, self._method):
-            try:
-                require_cheap(candidate, self._model, query=query, method=self._method)
-                levels.append(candidate.budget(self._model, self._budget, query=query))
-            except AssumptionError:  # this method has nothing to offer
-                continue
-        return max(levels)
+        try:
+            choice = best_method(
+                self._model,
+                self._method,
+                lambda theorem: theorem.invert(self._model, self._budget, query=query),
+                query=query,
+                rank=operator.neg,
+                otherwise="no method reaches the budget",
+            )
+        except AssumptionError:  # no method has anything to offer
+            return 0.0
+        return max(0.0, choice.value)
 
 
 def _nothing(model: Model) -> Leakage:

@@ -30,6 +30,7 @@ from undertow.correlation.finite.joint import (
     coarsest_step,
     require_lattice,
 )
+from undertow.correlation.level import level_above
 from undertow.correlation.model import Model
 from undertow.correlation.query import LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, CoveredMechanisms, Leakage
@@ -341,7 +342,6 @@ _ROWS = 2**15
 # Cover the rounding of probabilities, and of the sums of a total variation.
 _MARGIN = 1e-12
 _ROUNDING = 2.0**-50
-_WIDTH = 1e-13
 # Beyond this level noise is immaterial: whatever can be told apart is.
 _LARGEST_LEVEL = 1e4
 
@@ -594,15 +594,10 @@ def _exact_level(
 
     # By the general bound the leakage at this level is within that of the promise.
     low = leakage_for_advantage(advantage) / joint.size
-    high = 2 * low
-    while worst(high) <= advantage:
-        low, high = high, 2 * high
-        if high > _LARGEST_LEVEL:
-            return low, step
-    while high - low > _WIDTH * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if worst(middle) <= advantage else (low, middle)
-    return low, step
+    level = level_above(
+        lambda epsilon: worst(epsilon) <= advantage, low, most=_LARGEST_LEVEL
+    )
+    return level, step
 
 
 def _answer_laws(joint: JointTable, query: Query) -> tuple[Floats, Floats]:

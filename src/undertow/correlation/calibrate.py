@@ -8,6 +8,7 @@ words (:func:`explain`).
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context
@@ -16,8 +17,8 @@ from typing import Any
 from undertow._validate import check_positive, check_probability
 from undertow.correlation.finite.joint import answer_step
 from undertow.correlation.floor import model_floor
-from undertow.correlation.leak import choose_methods, leakage, require_cheap
-from undertow.correlation.model import Method, Model
+from undertow.correlation.leak import leakage
+from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, Query
 from undertow.correlation.result import (
     Accuracy,
@@ -26,7 +27,8 @@ from undertow.correlation.result import (
     LeakageCalibration,
     posterior_probability_interval,
 )
-from undertow.errors import AssumptionError, InfeasibleTarget, ModelError, NotApplicable
+from undertow.correlation.theorem import best_method
+from undertow.errors import AssumptionError, InfeasibleTarget, ModelError
 from undertow.mechanisms.accuracy import laplace_scale
 from undertow.numeric.exact import exact, format_up
 from undertow.results import Alternative
@@ -98,8 +100,15 @@ def calibrate(
             "query must depend on the records, got one that no record moves; it can be "
             "answered without noise."
         )
-    found, others = _levels(model, target, query=asked, method=method)
-    epsilon, chosen = max(found, key=lambda pair: pair[0])
+    choice = best_method(
+        model,
+        method,
+        lambda theorem: theorem.invert(model, target, query=asked),
+        query=asked,
+        rank=operator.neg,
+        otherwise=f"no method reaches the target {target}",
+    )
+    epsilon, chosen = choice.value, choice.theorem
     if epsilon <= 0:
         raise InfeasibleTarget(
             f"target must leave a positive DP level, got {target}; promise more.",
@@ -108,17 +117,16 @@ def calibrate(
     achieved = leakage(model, epsilon, query=asked, method=chosen.name)
     assert achieved.value <= target, (chosen.name, epsilon, achieved.value)
     scale, step = laplace_scale(sensitivity, epsilon), answer_step(model, asked)
-    rivals = [
-        Alternative(other.name, _needs(sensitivity, level), level)
-        for level, other in found
-        if other is not chosen
-    ]
     return LeakageCalibration(
         parameter="epsilon",
         value=epsilon,
         achieves=achieved,
         method=chosen.name,
-        alternatives=(*rivals, *others),
+        alternatives=choice.alternatives(
+            lambda other, level: Alternative(
+                other.name, _needs(sensitivity, level), level
+            )
+        ),
         target=target,
         noise_scale=scale,
         sensitivity=sensitivity,
@@ -132,32 +140,6 @@ def calibrate(
             step=step,
         ),
     )
-
-
-def _levels(
-    model: Model, target: float, *, query: Query, method: str
-) -> tuple[list[tuple[float, Method]], list[Alternative]]:
-    found: list[tuple[float, Method]] = []
-    others: list[Alternative] = []
-    for candidate in choose_methods(model, method):
-        try:
-            require_cheap(candidate, model, query=query, method=method)
-            found.append((candidate.budget(model, target, query=query), candidate))
-        except AssumptionError as refusal:
-            if method not in ("best", "published"):
-                raise
-            others.append(_refused(candidate, refusal))
-    if not found:
-        reasons = " ".join(f"[{other.name}] {other.reason}" for other in others)
-        raise NotApplicable(f"no method reaches the target {target}: {reasons}")
-    return found, others
-
-
-def _refused(candidate: Method, refusal: AssumptionError) -> Alternative:
-    if isinstance(refusal, InfeasibleTarget):
-        reason = f"infeasible at or below {refusal.least:.6g}: {refusal}"
-        return Alternative(candidate.name, reason)
-    return Alternative(candidate.name, str(refusal))
 
 
 def _needs(sensitivity: float, level: float) -> str:

@@ -34,7 +34,8 @@ from undertow.correlation.finite.joint import (
     linear_parts,
 )
 from undertow.correlation.group import Blocks, general_budget
-from undertow.correlation.model import Model, check_level
+from undertow.correlation.level import check_level
+from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery, Query
 from undertow.correlation.result import Leakage
 from undertow.errors import NotApplicable, SearchError

@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from undertow._validate import check_choice, check_count, check_index, check_positive
-from undertow.correlation.model import Assumptions, Known, Method, Model, check_level
-from undertow.correlation.query import AnyQuery, LinearQuery, Query
+from undertow.correlation.level import check_level, scaled_down
+from undertow.correlation.model import Assumptions, Known, Model
+from undertow.correlation.query import AnyQuery, LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem, LeakageTheorem, multiple
 from undertow.errors import ModelError, NotApplicable
-from undertow.numeric.exact import exact, round_up_decimal
-from undertow.numeric.rounding import inflate, nudge_down
+from undertow.numeric.exact import exact
+from undertow.numeric.rounding import inflate
 
 
 def general_leakage(epsilon: float, group: int) -> Leakage:
@@ -59,18 +62,7 @@ def general_leakage(epsilon: float, group: int) -> Leakage:
     >>> general_leakage(0.5, 4).value
     2.0
     """
-    epsilon, group = check_level(epsilon), check_count(group, "group")
-    value = round_up_decimal(exact(epsilon) * group)
-    return Leakage(
-        value,
-        "Theorem 6.3 (general bound)",
-        unchecked=(f"groups of at most {group} records are mutually independent",),
-        witness=adversary_witness(
-            Adversary(0), note=f"{group - 1} other records move with it"
-        ),
-        tight=True if group == 1 else None,
-        method="general",
-    )
+    return GeneralTheorem().at(check_count(group, "group"), check_level(epsilon))
 
 
 def general_budget(target: float, group: int) -> float:
@@ -81,29 +73,17 @@ def general_budget(target: float, group: int) -> float:
     >>> general_budget(1.0, 5)
     0.2
     """
-    target, group = check_level(target), check_count(group, "group")
-    level = float(exact(target) / group)
-    while exact(level) * group > exact(target):
-        level = nudge_down(level)
-    return level
+    return GeneralTheorem().within(check_count(group, "group"), check_level(target))
 
 
-class GeneralMethod(Method):
+class GeneralTheorem(FormulaTheorem):
     """The general bound, for any model that limits its groups."""
 
-    name: ClassVar[str] = "general"
-    theorem: ClassVar[str] = "Theorem 6.3 (general bound)"
+    name = "general"
+    source = "Theorem 6.3 (general bound)"
 
-    def leakage(self, model: Model, epsilon: float, *, query: Query) -> Leakage:
-        """Return m times `epsilon`, for any query."""
-        return general_leakage(epsilon, self._group(model, query))
-
-    def budget(self, model: Model, target: float, *, query: Query) -> float:
-        """Return `target` over m."""
-        return general_budget(target, self._group(model, query))
-
-    @staticmethod
-    def _group(model: Model, query: Query) -> int:
+    def read(self, model: Model, query: Query) -> int:
+        """Return the most records in one group, m."""
         if isinstance(query, LinearQuery) and query.gap is not None:
             raise NotApplicable(
                 "the general bound needs a DP release, got an unclipped linear query, "
@@ -115,6 +95,21 @@ class GeneralMethod(Method):
                 "length; give the model its length."
             )
         return model.largest_group
+
+    def at(self, given: int, epsilon: float) -> Leakage:
+        """Return m times `epsilon`, for any query."""
+        return self.stated(
+            multiple(epsilon, Fraction(given)),
+            unchecked=(f"groups of at most {given} records are mutually independent",),
+            witness=adversary_witness(
+                Adversary(0), note=f"{given - 1} other records move with it"
+            ),
+            tight=True if given == 1 else None,
+        )
+
+    def within(self, given: int, target: float) -> float:
+        """Return `target` over m."""
+        return scaled_down(target, given)
 
 
 # Mutually independent records: the one case in which leakage is the DP level.
@@ -188,35 +183,33 @@ class Independent(Lawless):
     def __hash__(self) -> int:
         return hash((Independent, self._size))
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the one method: leakage is the DP level."""
-        return (IndependentMethod(),)
+        return (IndependentTheorem(),)
 
     def assumptions(self) -> Assumptions:
         """Return what must be trusted: mutual independence."""
         return Assumptions(unchecked=("the records are mutually independent",))
 
 
-class IndependentMethod(Method):
+class IndependentTheorem(FormulaTheorem):
     """Independent records: the leakage is the DP level, for any query."""
 
-    name: ClassVar[str] = "independent"
-    theorem: ClassVar[str] = "Section 2.3.2.1 (BDP is DP for independent records)"
+    name = "independent"
+    source = "Section 2.3.2.1 (BDP is DP for independent records)"
 
-    def leakage(self, model: Independent, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Independent, query: Query) -> Scope:
+        """Return the pairs of secrets that the query covers."""
+        return query.scope()
+
+    def at(self, given: Scope, epsilon: float) -> Leakage:
         """Return `epsilon` itself."""
-        return Leakage(
-            check_level(epsilon),
-            self.theorem,
-            witness=adversary_witness(Adversary(0)),
-            tight=True,
-            method=self.name,
-            scope=query.scope(),
-        )
+        witness = adversary_witness(Adversary(0))
+        return self.stated(epsilon, witness=witness, tight=True, scope=given)
 
-    def budget(self, model: Independent, target: float, *, query: Query) -> float:
+    def within(self, given: Scope, target: float) -> float:
         """Return `target` itself."""
-        return check_level(target)
+        return target
 
 
 # Records in groups: only who may depend on whom is known, and nothing of how.
@@ -442,9 +435,9 @@ class Blocks(Lawless):
         same = np.flatnonzero(self._labels == self._labels[record])
         return tuple(same.tolist())
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the per-record bound and the general bound."""
-        return (BlocksMethod(), GeneralMethod())
+        return (BlocksTheorem(), GeneralTheorem())
 
     def assumptions(self) -> Assumptions:
         """Return what was checked, the partition, and what must be trusted."""
@@ -509,7 +502,6 @@ def _is_missing(label: Hashable) -> bool:
 # What a release leaks when only the groups of records are known.
 
 _ADDITIVE = "additive Laplace noise of scale max(sensitivities)/epsilon"
-_THEOREM = "Theorem 6.3, per group and record (general bound)"
 
 
 def block_leakage(
@@ -572,51 +564,39 @@ def block_leakage(
     """
     epsilon = check_level(epsilon)
     shares = _read_shares(sensitivities, blocks.size)
-    who = adversary or Adversary(_worst_target(blocks, shares))
-    moving = len(set(blocks.group_of(who.within(blocks.size).target)) - who.known)
-    found = Leakage(
-        round_up_decimal(exact(epsilon) * exact(_factor(blocks, shares, adversary))),
-        _THEOREM,
-        checked=("every record is in exactly one group",),
-        unchecked=("the groups are mutually independent",),
-        witness=adversary_witness(who, note=f"{moving} unknown records move together"),
-        tight=True,
-        method="general" if shares is None else BlocksMethod.name,
-        model=blocks.summary,
-    )
-    if shares is not None:
-        found = replace(found, mechanisms=_ADDITIVE)
-    return found if adversary is None else replace(found, attackers=who.summary)
+    who = None if adversary is None else adversary.within(blocks.size)
+    return BlocksTheorem().at(_Heaviest(blocks, shares, who), epsilon)
 
 
-class BlocksMethod(Method):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heaviest:
+    """Who attacks which groups, and what each record moves; None for the worst."""
+
+    blocks: Blocks
+    shares: NDArray[np.float64] | None
+    adversary: Adversary | None = None
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def factor(self) -> Fraction:
+        return Fraction(exact(_factor(self.blocks, self.shares, self.adversary)))
+
+
+class BlocksTheorem(FormulaTheorem):
     """The general bound record by record, for Laplace noise on a weighted sum.
 
     A group whose weights are small leaks less than its size says. Proved on the theory
     page of the general bound.
     """
 
-    name: ClassVar[str] = "per-record"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "per-record"
+    source = "Theorem 6.3, per group and record (general bound)"
+    published = False
+    checked = ("every record is in exactly one group",)
+    unchecked = ("the groups are mutually independent",)
 
-    def leakage(self, model: Blocks, epsilon: float, *, query: Query) -> Leakage:
-        """Return `epsilon` times the heaviest group over the heaviest record."""
-        weights = self._weights(model, query)
-        found = block_leakage(model, epsilon, sensitivities=weights)
-        return replace(found, scope=query.scope())
-
-    def budget(self, model: Blocks, target: float, *, query: Query) -> float:
-        """Return the level whose leakage is at most `target`."""
-        shares = _read_shares(self._weights(model, query), model.size)
-        factor, target = _factor(model, shares, None), check_level(target)
-        level = target / factor
-        while exact(level) * exact(factor) > exact(target):
-            level = nudge_down(level)
-        return level
-
-    @staticmethod
-    def _weights(model: Blocks, query: Query) -> NDArray[np.float64]:
+    def read(self, model: Blocks, query: Query) -> _Heaviest:
+        """Return the groups and what each record moves the sum."""
         if not isinstance(query, LinearQuery) or query.gap is not None:
             raise NotApplicable(
                 "the per-record bound needs a clipped or bounded linear query, got "
@@ -624,7 +604,33 @@ class BlocksMethod(Method):
                 "the general bound holds for every DP mechanism."
             )
         query.sensitivity(model)  # refuses records without bounds
-        return np.abs(np.asarray(query.weights_for(model.size), dtype=np.float64))
+        weights = np.abs(np.asarray(query.weights_for(model.size), dtype=np.float64))
+        shares = _read_shares(weights, model.size)
+        return _Heaviest(model, shares, scope=query.scope())
+
+    def at(self, given: _Heaviest, epsilon: float) -> Leakage:
+        """Return `epsilon` times the heaviest group over the heaviest record."""
+        blocks, shares = given.blocks, given.shares
+        who = given.adversary or Adversary(_worst_target(blocks, shares))
+        moving = len(set(blocks.group_of(who.target)) - who.known)
+        note = f"{moving} unknown records move together"
+        found = self.stated(
+            multiple(epsilon, given.factor),
+            witness=adversary_witness(who, note=note),
+            tight=True,
+            method="general" if shares is None else self.name,
+            model=blocks.summary,
+            scope=given.scope,
+        )
+        if shares is not None:
+            found = replace(found, mechanisms=_ADDITIVE)
+        return (
+            found if given.adversary is None else replace(found, attackers=who.summary)
+        )
+
+    def within(self, given: _Heaviest, target: float) -> float:
+        """Return the level whose leakage is at most `target`."""
+        return scaled_down(target, given.factor)
 
 
 def _factor(
@@ -747,16 +753,16 @@ class IndependentUnits(Lawless):
     def __hash__(self) -> int:
         return hash((IndependentUnits, self._inside))
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the one method: leakage is the DP level about whole units."""
-        return (WholeUnitsMethod(),)
+        return (WholeUnitsTheorem(),)
 
     def assumptions(self) -> Assumptions:
         """Return what must be trusted: that units are independent of each other."""
         return Assumptions(unchecked=(_UNITS,))
 
 
-class WholeUnitsMethod(Method):
+class WholeUnitsTheorem(FormulaTheorem):
     """Independent units: the leakage is the DP level about all records of a unit.
 
     Proved on the theory page of release accounting. The level must be one about whole
@@ -764,40 +770,35 @@ class WholeUnitsMethod(Method):
     not in the model.
     """
 
-    name: ClassVar[str] = "whole-units"
-    theorem: ClassVar[str] = "Theorem 1 of release accounting (whole units)"
-    published: ClassVar[bool] = False
+    name = "whole-units"
+    source = "Theorem 1 of release accounting (whole units)"
+    published = False
 
-    def leakage(
-        self, model: IndependentUnits, epsilon: float, *, query: Query
-    ) -> Leakage:
-        """Return `epsilon` itself."""
-        self._require_any(query)
-        return Leakage(
-            check_level(epsilon),
-            self.theorem,
-            tight=True,
-            method=self.name,
-            mechanisms="every mechanism that is epsilon-DP for replacing all records "
-            "of a unit",
-            attackers="anyone who knows any subset of the other records, those of the "
-            "same unit included",
-            scope=query.scope(),
-        )
-
-    def budget(self, model: IndependentUnits, target: float, *, query: Query) -> float:
-        """Return `target` itself."""
-        self._require_any(query)
-        return check_level(target)
-
-    @staticmethod
-    def _require_any(query: Query) -> None:
+    def read(self, model: IndependentUnits, query: Query) -> Scope:
+        """Return the pairs of secrets covered: a query of single records is refused."""
         if not isinstance(query, AnyQuery):
             raise NotApplicable(
                 "the whole-units bound needs a level about all records of a unit, got "
                 f"a {query.name} query of single records; leave the query out, and "
                 "scale the noise by what a unit moves."
             )
+        return query.scope()
+
+    def at(self, given: Scope, epsilon: float) -> Leakage:
+        """Return `epsilon` itself."""
+        return self.stated(
+            epsilon,
+            tight=True,
+            mechanisms="every mechanism that is epsilon-DP for replacing all records "
+            "of a unit",
+            attackers="anyone who knows any subset of the other records, those of the "
+            "same unit included",
+            scope=given,
+        )
+
+    def within(self, given: Scope, target: float) -> float:
+        """Return `target` itself."""
+        return target
 
 
 # Laws under which the general bound is reached, though nothing looks correlated.

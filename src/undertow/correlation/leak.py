@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
-from undertow.correlation.model import Method, Model, check_level
+from undertow.correlation.level import check_level
+from undertow.correlation.model import Model
 from undertow.correlation.query import AnyQuery, Query
 from undertow.correlation.result import Leakage
-from undertow.errors import AssumptionError, NotApplicable
+from undertow.correlation.theorem import LeakageTheorem, best_method
+from undertow.errors import NotApplicable
 from undertow.mechanisms import (
     DiscreteLaplaceMechanism,
     LaplaceMechanism,
@@ -70,67 +71,26 @@ def leakage(
     """
     epsilon = check_level(epsilon)
     asked = query if query is not None else AnyQuery()
-    found: list[Leakage] = []
-    others: list[Alternative] = []
-    for candidate in choose_methods(model, method):
-        try:
-            require_cheap(candidate, model, query=asked, method=method)
-            found.append(candidate.leakage(model, epsilon, query=asked))
-        except AssumptionError as refusal:
-            if method not in ("best", "published"):
-                raise
-            others.append(Alternative(candidate.name, str(refusal)))
-    if not found:
-        raise NotApplicable(_no_method(model, others))
-    best = min(found, key=lambda bound: bound.value)
-    others = [_looser(bound, best) for bound in found if bound is not best] + others
-    return _with_model(best, model, others)
+    choice = best_method(
+        model,
+        method,
+        lambda theorem: theorem.bound(model, epsilon, query=asked),
+        query=asked,
+        rank=lambda bound: bound.value,
+        otherwise=f"no method applies to {model.summary}",
+    )
+    found, trusted = choice.value, model.assumptions()
 
+    def reason(theorem: LeakageTheorem, bound: Leakage) -> Alternative:
+        words = "the same" if bound.value == found.value else "a larger bound"
+        return Alternative(bound.method, f"{words}: {bound.theorem}", bound.value)
 
-def choose_methods(model: Model, name: str) -> Sequence[Method]:
-    """Return the methods of a model that a name stands for."""
-    methods = model.methods()
-    if name == "best":
-        return methods
-    if name == "published":
-        return [method for method in methods if method.published]
-    chosen = [method for method in methods if method.name == name]
-    if not chosen:
-        known = ", ".join(repr(method.name) for method in methods)
-        raise ValueError(
-            f"method must be 'best', 'published' or one of {known} for "
-            f"{model.summary}, got {name!r}."
-        )
-    return chosen
-
-
-def require_cheap(
-    candidate: Method, model: Model, *, query: Query, method: str
-) -> None:
-    """Refuse a method that takes long, unless it was asked for by name."""
-    reason = candidate.too_costly(model, query=query)
-    if reason is not None and method != candidate.name:
-        raise NotApplicable(f"{reason}; ask for method={candidate.name!r} by name.")
-
-
-def _looser(bound: Leakage, best: Leakage) -> Alternative:
-    reason = "the same" if bound.value == best.value else "a larger bound"
-    return Alternative(bound.method, f"{reason}: {bound.theorem}", bound.value)
-
-
-def _no_method(model: Model, others: Sequence[Alternative]) -> str:
-    reasons = " ".join(f"[{other.name}] {other.reason}" for other in others)
-    return f"no method applies to {model.summary}: {reasons}"
-
-
-def _with_model(best: Leakage, model: Model, others: Sequence[Alternative]) -> Leakage:
-    trusted = model.assumptions()
     return replace(
-        best,
+        found,
         model=model.summary,
-        checked=tuple(dict.fromkeys((*best.checked, *trusted.checked))),
-        unchecked=tuple(dict.fromkeys((*best.unchecked, *trusted.unchecked))),
-        alternatives=tuple(others),
+        checked=tuple(dict.fromkeys((*found.checked, *trusted.checked))),
+        unchecked=tuple(dict.fromkeys((*found.unchecked, *trusted.unchecked))),
+        alternatives=choice.alternatives(reason),
     )
 
 

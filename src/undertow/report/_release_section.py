@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from undertow._address import masked, shown_address
-from undertow.correlation.group import WholeUnitsMethod
+from undertow.correlation.group import WholeUnitsTheorem
 from undertow.report._release_words import (
     Record,
     all_costs,
@@ -247,7 +247,7 @@ def _correlation(record: Record) -> Correlation:
 def _is_inside(record: Record) -> bool:
     """Tell whether the stated model is about the records inside of a whole unit."""
     leak = record["plan"]["leakage"]
-    return leak is not None and leak["method"] == WholeUnitsMethod.name
+    return leak is not None and leak["method"] == WholeUnitsTheorem.name
 
 
 def _inside_words(leaked: Mapping[str, Any]) -> str:
@@ -371,7 +371,7 @@ def _trusted(record: Record) -> tuple[str, ...]:
     leak = record["plan"]["leakage"]
     found = tuple(leak["unchecked"])
     windowed = isinstance(record["document"]["source"]["per"], Mapping)
-    if windowed and leak["method"] != WholeUnitsMethod.name:
+    if windowed and leak["method"] != WholeUnitsTheorem.name:
         found += (_EMPTY_WINDOWS,)
     return found
 

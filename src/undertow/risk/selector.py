@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from undertow._validate import check_probability
-from undertow.errors import AssumptionError
+from undertow.errors import AssumptionError, NotApplicable
 from undertow.privacy import (
     GDP,
     Approx,
@@ -41,6 +41,7 @@ from undertow.risk.bounds.variation import (
 )
 from undertow.risk.exact import advantage
 from undertow.risk.threat import Threat
+from undertow.theorem import Attempt, Theorem, attempt, best
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +138,18 @@ def best_bound(
     >>> report.name, round(report.value, 6)
     ('uniform guess', 0.131977)
     """
-    known, stated = _baselines(threat), _check_kind(guarantee)
-    replaced = _replaced(stated, known)
+    case = _Case.of(guarantee, threat)
     exact = _UNKNOWN_LAW if source is None else _exact_row(source, threat)
-    rows = [*(_row(rule, replaced, known, stated) for rule in RULES), exact]
-    best = exact if exact.applies else min(rows, key=_value)
-    assert best.bound is not None
-    return BoundReport(best.bound, best.name, tuple(rows))
+    choice = best(
+        RULES,
+        case.bound,
+        rank=lambda bound: bound.value,
+        otherwise="no bound of the table applies",
+    )
+    rows = (*(case.row(each) for each in choice.attempts), exact)
+    if exact.bound is not None:
+        return BoundReport(exact.bound, exact.name, rows)
+    return BoundReport(choice.value, choice.theorem.name, rows)
 
 
 def named_bound(
@@ -173,14 +179,13 @@ def named_bound(
     rules = {rule.name: rule for rule in RULES}
     if name not in rules:
         raise ValueError(f"name must be one of {sorted(rules)}, got {name!r}.")
-    known, stated = _baselines(threat), _check_kind(guarantee)
-    row = _row(rules[name], _replaced(stated, known), known, stated)
-    if row.bound is None:
+    tried = attempt(rules[name], _Case.of(guarantee, threat).bound)
+    if tried.value is None:
         raise AssumptionError(
-            f"the row {name!r} does not apply: it {row.reason}; use best_bound, which "
-            "takes the rows that do."
+            f"the row {name!r} does not apply: it {tried.refusal}; use best_bound, "
+            "which takes the rows that do."
         )
-    return row.bound
+    return tried.value
 
 
 def best_success_bound(
@@ -270,32 +275,46 @@ _UNKNOWN_LAW = BoundRow(
 )
 
 
-def _row(
-    rule: Rule, guarantee: Guarantee, threat: Baselines, stated: Guarantee
-) -> BoundRow:
-    obstacle = rule.obstacle(guarantee, threat)
-    if obstacle is not None:
-        return BoundRow(rule.name, False, obstacle)
-    bound = rule.compute(guarantee, threat)
-    met = ("a suitable guarantee", *rule.needs)
-    trusted, checked = bound.unchecked, bound.checked
-    if threat.derived:  # what the table needs was read off the threat itself
-        trusted = tuple(h for h in trusted if h in BARE)
-        checked = (*checked, *rule.needs)
-    if isinstance(stated, AccountedTradeOff):  # what its curve rests on
-        trusted += tuple(h for h in stated.unchecked if h not in trusted)
-    same = threat.adjacency == "replace"
-    found = Bound(
-        bound.value,
-        bound.theorem,
-        _hypotheses(trusted, threat),
-        checked,
-        "advantage",
-        bound.witness,
-        bound.tight if same else None,
-    )
-    why = f"has {', '.join(met)}{'' if same else _RESTATED}"
-    return BoundRow(rule.name, True, why, found)
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A threat, the guarantee against it, and what that is for replacing a record."""
+
+    threat: Baselines
+    stated: Guarantee
+    replaced: Guarantee
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, threat: ThreatLike | Baselines) -> _Case:
+        known, stated = _baselines(threat), _check_kind(guarantee)
+        return cls(known, stated, _replaced(stated, known))
+
+    def bound(self, rule: Rule) -> Bound:
+        """Return the bound of a rule with all hypotheses that it rests on here."""
+        bound = rule.bound(self.threat, self.replaced)
+        trusted, checked = bound.unchecked, bound.checked
+        if self.threat.derived:  # what the table needs was read off the threat itself
+            trusted = tuple(h for h in trusted if h in BARE)
+            checked = (*checked, *rule.checked)
+        if isinstance(self.stated, AccountedTradeOff):  # what its curve rests on
+            trusted += tuple(h for h in self.stated.unchecked if h not in trusted)
+        same = self.threat.adjacency == "replace"
+        return Bound(
+            bound.value,
+            bound.theorem,
+            _hypotheses(trusted, self.threat),
+            checked,
+            "advantage",
+            bound.witness,
+            bound.tight if same else None,
+        )
+
+    def row(self, tried: Attempt[Rule, Bound]) -> BoundRow:
+        """Return the row of the table: the bound, or why it does not apply."""
+        if tried.value is None:
+            return BoundRow(tried.theorem.name, False, str(tried.refusal))
+        met = ", ".join(("a suitable guarantee", *tried.theorem.checked))
+        words = "" if self.threat.adjacency == "replace" else _RESTATED
+        return BoundRow(tried.theorem.name, True, f"has {met}{words}", tried.value)
 
 
 def _replaced(guarantee: Guarantee, threat: Baselines) -> Guarantee:
@@ -326,10 +345,6 @@ def _exact_row(source: Any, threat: ThreatLike | Baselines) -> BoundRow:
     return BoundRow(
         "exact advantage", True, "has the output law", advantage(source, threat)
     )
-
-
-def _value(row: BoundRow) -> float:
-    return math.inf if row.bound is None else row.bound.value
 
 
 def _baselines(threat: ThreatLike | Baselines) -> Baselines:
@@ -372,29 +387,60 @@ def for_replacement(guarantee: Loss | TradeOff) -> Loss | TradeOff:
     return guarantee.symmetrised().group(2)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A row of the table before it meets a threat."""
+class Rule(Theorem):
+    """A row of the table before it meets a threat.
 
-    name: str
-    kinds: tuple[type, ...]
-    compute: Callable[[Any, Baselines], Bound]
-    needs: tuple[str, ...] = ()
+    Parameters
+    ----------
+    name : str
+        The name of the row.
+    source : str
+        The statements behind it.
+    kinds : tuple of type
+        The guarantees that it takes.
+    compute : callable
+        Returns the bound for a guarantee and a threat.
+    needs : tuple of str
+        What it needs of the threat, which is checked.
+    published : bool
+        Whether the thesis states it; the others are proved on the theory page.
+    """
 
-    def obstacle(self, guarantee: Guarantee, threat: Baselines) -> str | None:
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        kinds: tuple[type, ...],
+        compute: Callable[[Any, Baselines], Bound],
+        needs: tuple[str, ...] = (),
+        *,
+        published: bool = True,
+    ) -> None:
+        self.name, self.source, self.published = name, source, published
+        self.checked = needs
+        self._kinds, self._compute = kinds, compute
+
+    def obstacle(self, case: Baselines, promise: Guarantee, /) -> str | None:
         """Say what keeps the row from applying, or None."""
-        if not isinstance(guarantee, self.kinds):
-            kinds = ", ".join(kind.__name__ for kind in self.kinds)
+        if not isinstance(promise, self._kinds):
+            kinds = ", ".join(kind.__name__ for kind in self._kinds)
             return f"needs a guarantee of kind {kinds}"
         failed = {
-            "no knowledge": threat.knowledge,
-            "exact success": not threat.exact,
-            "finite prior": not threat.pmf,
-            "uniform prior": not threat.uniform,
-            f"at most {PROGRAM_SIZE} records": threat.program is None,
+            "no knowledge": case.knowledge,
+            "exact success": not case.exact,
+            "finite prior": not case.pmf,
+            "uniform prior": not case.uniform,
+            f"at most {PROGRAM_SIZE} records": case.program is None,
         }
-        missing = [need for need in self.needs if failed[need]]
+        missing = [need for need in self.checked if failed[need]]
         return f"needs {', '.join(missing)}" if missing else None
+
+    def bound(self, case: Baselines, promise: Guarantee, /) -> Bound:
+        """Return the bound on the advantage for replacing a record."""
+        obstacle = self.obstacle(case, promise)
+        if obstacle is not None:
+            raise NotApplicable(obstacle)
+        return self._compute(promise, case)
 
 
 _BLIND = ("no knowledge",)
@@ -429,33 +475,51 @@ def _by_program(guarantee: Any, threat: Baselines) -> Bound:
 
 
 RULES = (
-    Rule("total variation", (Loss, TradeOff, float, int), _by_variation),
-    Rule("prior-free cap", (Pure,), lambda g, t: prior_free_bound(g.epsilon)),
+    Rule("total variation", "Theorem 5.2", (Loss, TradeOff, float, int), _by_variation),
     Rule(
+        "prior-free cap",
+        "prior-free cap tanh(epsilon/4)",
+        (Pure,),
+        lambda g, t: prior_free_bound(g.epsilon),
+        published=False,
+    ),
+    Rule(
+        "uniform-prior cap",
         "uniform-prior cap",
         (Pure,),
         lambda g, t: uniform_prior_bound(g.epsilon, len(t.pmf)),
         ("uniform prior",),
+        published=False,
     ),
-    Rule("trade-off", _CURVES, _by_tradeoff, _BLIND),
+    Rule("trade-off", "Theorem 5.11(b)", _CURVES, _by_tradeoff, _BLIND),
     Rule(
         "uniform trade-off",
+        "Theorem 5.11(c), uniform prior",
         (GDP, TradeOff),
         lambda g, t: uniform_tradeoff_bound(g, len(t.pmf)),
         (*_BLIND, "exact success", "uniform prior"),
     ),
-    Rule("baselines", (Pure, Approx), _by_baseline, _BLIND),
+    Rule("baselines", "Proposition 5.13", (Pure, Approx), _by_baseline, _BLIND),
     Rule(
         "exact guess",
+        "Theorem 5.15",
         _CURVES,
         lambda g, t: exact_guess_bound(g, np.array(t.pmf)),
         (*_BLIND, "exact success", "finite prior"),
     ),
     Rule(
         "uniform guess",
+        "Corollary 5.16",
         (Pure, Approx),
         lambda g, t: uniform_guess_bound(g, len(t.pmf)),
         (*_BLIND, "exact success", "uniform prior"),
     ),
-    Rule("linear program", (Pure,), _by_program, (f"at most {PROGRAM_SIZE} records",)),
+    Rule(
+        "linear program",
+        "linear program over pure-DP mechanisms",
+        (Pure,),
+        _by_program,
+        (f"at most {PROGRAM_SIZE} records",),
+        published=False,
+    ),
 )

@@ -18,11 +18,11 @@ from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import column_ratio, transition_ratio
 from undertow.correlation.markov.published import (
-    additive_budget,
+    ZhaoTheorem,
     gamma_budget,
     largest_gamma,
 )
-from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.markov.two_state import TwoStateTheorem
 from undertow.correlation.pedigree.genomic import genomic_accuracy
 from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow.mechanisms import laplace_confidence
@@ -407,16 +407,15 @@ def _figure_18(inputs: Inputs) -> StudyResult:
 @cache
 def _exact_level(target: float) -> float:
     """Return the exact level, for a day and for all days alike."""
-    return TwoStateMethod().budget(_ACTIVITY, target, query=AnyQuery())
+    return TwoStateTheorem().invert(_ACTIVITY, target, query=AnyQuery())
 
 
 def _activity_levels(records: int) -> dict[str, Level]:
-    zhao = 6 * math.log(_ACTIVITY.omega)
     return {
         "exact": _exact_level,
         "thesis": level_or_nan(lambda b: gamma_budget(b, _ACTIVITY.gamma)),
         "Zhao et al.": level_or_nan(
-            lambda b: additive_budget(b, zhao, name="the bound of Zhao et al.")
+            lambda b: ZhaoTheorem().invert(_ACTIVITY, b, query=AnyQuery())
         ),
         "general": _divided(records),
     }

@@ -22,7 +22,7 @@ from undertow.correlation.group import (
 )
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.published import gamma_budget, ratio_threshold
-from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.markov.two_state import TwoStateTheorem
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget
 from undertow.mechanisms import RandomizedResponse, laplace_accuracy, laplace_scale
@@ -295,7 +295,7 @@ def _lazy(switch: float) -> MarkovChain:
 
 @cache
 def _exact_level(switch: float, target: float) -> float:
-    return TwoStateMethod().budget(_lazy(switch), target, query=AnyQuery())
+    return TwoStateTheorem().invert(_lazy(switch), target, query=AnyQuery())
 
 
 def _thesis_level(switch: float, target: float) -> float:

@@ -17,9 +17,9 @@ from undertow.correlation.gaussian.method import gaussian_factor
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.projective import ProjectiveMethod
+from undertow.correlation.markov.projective import ProjectiveTheorem
 from undertow.correlation.markov.published import gamma_budget
-from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.markov.two_state import TwoStateTheorem
 from undertow.correlation.observation import count_transitions
 from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow_studies.study import (
@@ -299,7 +299,7 @@ class _ChainCase:
         return {
             "DP": lambda b: b,
             "exact": lambda b: _exact_level(rows, b),
-            "closed form": lambda b: ProjectiveMethod().budget(chain, b, query=query),
+            "closed form": lambda b: ProjectiveTheorem().invert(chain, b, query=query),
             "thesis": level_or_nan(lambda b: gamma_budget(b, gamma)),
             "general": lambda b: b / records,
         }
@@ -315,7 +315,7 @@ def _rows(chain: MarkovChain) -> Rows:
 @cache
 def _exact_level(rows: Rows, target: float) -> float:
     """Return the exact level; the figures ask for the same ones again and again."""
-    return TwoStateMethod().budget(MarkovChain(rows), target, query=AnyQuery())
+    return TwoStateTheorem().invert(MarkovChain(rows), target, query=AnyQuery())
 
 
 def _chain_cases(inputs: Inputs) -> tuple[list[_ChainCase], str]:

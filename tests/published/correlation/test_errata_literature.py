@@ -27,7 +27,7 @@ from undertow.correlation import (
     two_point_law,
 )
 from undertow.correlation.finite import exact_leakage
-from undertow.correlation.markov.two_state import TwoStateMethod
+from undertow.correlation.markov.two_state import TwoStateTheorem
 from undertow.mechanisms import (
     RandomizedResponse,
     accuracy_interval,
@@ -74,7 +74,7 @@ def test_CE21_731_records_are_the_days_of_two_years():
 def test_CE22_without_a_curator_every_record_carries_noise():
     """The same leakage, locally: each bit flipped, and an error that grows with n."""
     chain = MarkovChain(METER_80, length=731)
-    level = TwoStateMethod().budget(chain, 1.0, query=CountQuery())
+    level = TwoStateTheorem().invert(chain, 1.0, query=CountQuery())
     curator = error_at(level)
     flip = 1 / (1 + math.exp(level))
     local = [

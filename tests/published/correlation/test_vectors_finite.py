@@ -9,8 +9,8 @@ import pytest
 
 from undertow.correlation.finite.exact import exact_leakage, leakage_by_adversary
 from undertow.correlation.finite.joint import JointTable, local_kernel, two_point_law
-from undertow.correlation.finite.laplace import LaplaceJointMethod, laplace_leakage
-from undertow.correlation.finite.program import ProgramMethod, worst_case_leakage
+from undertow.correlation.finite.laplace import LaplaceJointTheorem, laplace_leakage
+from undertow.correlation.finite.program import ProgramTheorem, worst_case_leakage
 from undertow.correlation.group import general_leakage
 from undertow.correlation.query import AnyQuery, CountQuery
 from undertow.correlation.result import Adversary
@@ -200,10 +200,10 @@ def test_trap_c11_the_gap_of_adding_grows_with_the_number_of_runs():
 
 def test_the_level_that_brings_flatmates_to_one():
     for method, query in (
-        (LaplaceJointMethod(), CountQuery()),
-        (ProgramMethod(), AnyQuery()),
+        (LaplaceJointTheorem(), CountQuery()),
+        (ProgramTheorem(), AnyQuery()),
     ):
-        level = method.budget(FLATMATES, 1.0, query=query)
+        level = method.invert(FLATMATES, 1.0, query=query)
         assert level == pytest.approx(0.557867, abs=1e-6)
 
 

@@ -23,7 +23,7 @@ from undertow.correlation.floor import (
 )
 from undertow.correlation.group import (
     Blocks,
-    GeneralMethod,
+    GeneralTheorem,
     Independent,
     block_leakage,
     general_leakage,
@@ -34,7 +34,6 @@ from undertow.correlation.group import (
     tightness_pearson,
 )
 from undertow.correlation.leak import leakage
-from undertow.correlation.model import Method
 from undertow.correlation.query import LipschitzQuery
 from undertow.correlation.result import (
     Adversary,
@@ -42,6 +41,7 @@ from undertow.correlation.result import (
     posterior_odds_interval,
     posterior_probability_interval,
 )
+from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import CompositionError, InfeasibleTarget, ModelError
 from undertow.mechanisms.accuracy import (
     laplace_accuracy,
@@ -471,28 +471,28 @@ def test_trap_c18_a_high_level_means_certainty():
     assert "almost certain" in explain(calibrate(Independent(3), 8.0))
 
 
-class Factor(Method):
+class Factor(LeakageTheorem):
     """The Gaussian bound for a pair with coefficient 0.5, on clipped records."""
 
     name = "factor"
-    theorem = "a factor of 1.5"
+    source = "a factor of 1.5"
 
-    def leakage(self, model, epsilon, *, query):
+    def bound(self, model, epsilon, /, *, query=None):
         return Leakage(
-            1.5 * epsilon, self.theorem, method=self.name, scope=query.scope()
+            1.5 * epsilon, self.source, method=self.name, scope=query.scope()
         )
 
 
-class Additive(Method):
+class Additive(LeakageTheorem):
     """The Markov bound: the level and four logarithms of the ratio."""
 
     name = "additive"
-    theorem = "Theorem 6.20"
+    source = "Theorem 6.20"
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(epsilon + 8.05, self.theorem, method=self.name)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(epsilon + 8.05, self.source, method=self.name)
 
-    def budget(self, model, target, *, query):
+    def invert(self, model, target, /, *, query=None):
         if target <= 8.05:
             raise InfeasibleTarget("target must be above 8.05.", least=8.05)
         return (target - 8.05) * (1 - 1e-12)
@@ -505,7 +505,7 @@ class Pair(Blocks):
 
 class Series(Blocks):
     def methods(self):
-        return (Additive(), GeneralMethod())
+        return (Additive(), GeneralTheorem())
 
 
 def test_trap_l01_a_clipped_promise_covers_secrets_inside_only():
@@ -542,7 +542,7 @@ def test_trap_l08_the_surcharge_is_not_multiplied_by_the_releases():
         accountant.spend("0.05")
     assert accountant.spent().value == pytest.approx(9.05, rel=1e-12)
     assert (
-        accountant.spent().value < 20 * Additive().leakage(None, 0.05, query=None).value
+        accountant.spent().value < 20 * Additive().bound(None, 0.05, query=None).value
     )
 
 

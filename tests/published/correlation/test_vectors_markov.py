@@ -13,7 +13,7 @@ from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.program import worst_case_leakage
 from undertow.correlation.markov.chain import MarkovChain, MarkovFamily
 from undertow.correlation.markov.projective import (
-    ProjectiveMethod,
+    ProjectiveTheorem,
     closed_value,
     column_ratio,
     mixing_time,
@@ -25,8 +25,8 @@ from undertow.correlation.markov.projective import (
     window_leakage,
 )
 from undertow.correlation.markov.published import (
-    GammaMethod,
-    ZhaoMethod,
+    GammaTheorem,
+    ZhaoTheorem,
     accuracy_factor,
     gamma_budget,
     gamma_leakage,
@@ -36,7 +36,7 @@ from undertow.correlation.markov.published import (
 )
 from undertow.correlation.markov.steps import (
     HigherOrderChain,
-    StepMethod,
+    StepTheorem,
     step_diameters,
     step_leakage,
 )
@@ -84,10 +84,10 @@ def test_T17_thresholds_of_equation_6_70():
 
 def test_T18_theorem_6_20_for_activity():
     chain = MarkovChain(ACTIVITY)
-    level = GammaMethod().budget(chain, 10.0, query=ANY)
+    level = GammaTheorem().invert(chain, 10.0, query=ANY)
     assert level == pytest.approx(1.953970, abs=1e-6)
     with pytest.raises(InfeasibleTarget) as refusal:
-        GammaMethod().budget(chain, 8.0, query=ANY)
+        GammaTheorem().invert(chain, 8.0, query=ANY)
     assert refusal.value.least == pytest.approx(8.046030, abs=1e-6)
 
 
@@ -102,7 +102,7 @@ def test_T19_projective_diameter_of_activity():
 )
 def test_T20_closed_form_for_activity(epsilon, leak):
     chain = MarkovChain(ACTIVITY)
-    found = ProjectiveMethod().leakage(chain, epsilon, query=ANY)
+    found = ProjectiveTheorem().bound(chain, epsilon, query=ANY)
     assert found.value == pytest.approx(leak, abs=1e-8)
 
 
@@ -127,10 +127,10 @@ def test_T22_closed_form_from_gamma_alone():
 
 def test_T32_ring_of_six_takes_six_steps():
     chain = MarkovChain(ring(6))
-    found = StepMethod().leakage(chain, 0.1, query=ANY)
+    found = StepTheorem().bound(chain, 0.1, query=ANY)
     assert found.value == pytest.approx(1.7471626, abs=1e-6)
     assert found.checked[0].startswith("6 steps")
-    level = StepMethod().budget(chain, 1.0, query=ANY)
+    level = StepTheorem().invert(chain, 1.0, query=ANY)
     assert level == pytest.approx(0.0568976, abs=1e-6)
     diameters = step_diameters(chain, until_useless=False)
     weaker = {k: closed_value((2 * k - 1) * 0.1, d) for k, d in diameters.items()}
@@ -203,12 +203,12 @@ def test_table_of_conversions(matrix, gamma, delta, kappa, leak, level):
     assert chain.gamma == pytest.approx(gamma, abs=5e-5)
     assert chain.diameter == pytest.approx(delta, abs=5e-6)
     assert math.tanh(chain.diameter / 4) == pytest.approx(kappa, abs=5e-6)
-    found = ProjectiveMethod().leakage(chain, 0.1, query=ANY).value
+    found = ProjectiveTheorem().bound(chain, 0.1, query=ANY).value
     assert found == pytest.approx(leak, abs=5e-5)
-    found = ProjectiveMethod().budget(chain, 1.0, query=ANY)
+    found = ProjectiveTheorem().invert(chain, 1.0, query=ANY)
     assert found == pytest.approx(level, abs=6e-6)
     with pytest.raises(InfeasibleTarget):
-        GammaMethod().budget(chain, 1.0, query=ANY)
+        GammaTheorem().invert(chain, 1.0, query=ANY)
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ def test_location_traces_with_five_cells():
     assert chain.gamma == pytest.approx(6.0)
     assert chain.diameter == pytest.approx(3.583519, abs=1e-6)
     for target, level in ((1, 0.168358), (2, 0.346962), (5, 1.055649)):
-        found = ProjectiveMethod().budget(chain, target, query=ANY)
+        found = ProjectiveTheorem().invert(chain, target, query=ANY)
         assert found == pytest.approx(level, abs=1e-6)
         with pytest.raises(InfeasibleTarget):
-            GammaMethod().budget(chain, target, query=ANY)
+            GammaTheorem().invert(chain, target, query=ANY)
 
 
 def test_a_model_that_is_only_roughly_known():
@@ -276,12 +276,11 @@ def test_M2_chains_of_figure_12():
     found = [(transition_ratio(P), column_ratio(P)) for P in (left, right)]
     assert found == [pytest.approx((9, 2)), pytest.approx((9, 8))]
     gamma = [
-        GammaMethod().leakage(MarkovChain(P), 0.0, query=ANY).value
+        GammaTheorem().bound(MarkovChain(P), 0.0, query=ANY).value
         for P in (left, right)
     ]
     zhao = [
-        ZhaoMethod().leakage(MarkovChain(P), 0.0, query=ANY).value
-        for P in (left, right)
+        ZhaoTheorem().bound(MarkovChain(P), 0.0, query=ANY).value for P in (left, right)
     ]
     assert gamma == pytest.approx([8.7889, 8.7889], abs=1e-4)
     assert zhao == pytest.approx([4.1589, 12.4766], abs=1e-4)
@@ -289,10 +288,10 @@ def test_M2_chains_of_figure_12():
 
 def test_M4_and_M5_targets_around_the_limit():
     chain = MarkovChain(ACTIVITY)
-    level = GammaMethod().budget(chain, 9.0, query=ANY)
+    level = GammaTheorem().invert(chain, 9.0, query=ANY)
     assert level == pytest.approx(0.953970273835493, abs=1e-12)
     with pytest.raises(InfeasibleTarget) as refusal:
-        GammaMethod().budget(chain, 8.0, query=ANY)
+        GammaTheorem().invert(chain, 8.0, query=ANY)
     assert refusal.value.least == pytest.approx(8.046, abs=1e-3)
 
 
@@ -460,7 +459,7 @@ def test_trap_l07_zero_transitions_are_refused_not_smoothed():
     assert chain.gamma == math.inf
     assert chain.transition[1, 1] == 0.0
     with pytest.raises(NotApplicable, match="got a zero"):
-        GammaMethod().leakage(chain, 1.0, query=ANY)
+        GammaTheorem().bound(chain, 1.0, query=ANY)
 
 
 def test_trap_l09_an_infeasible_target_is_never_met_with_a_negative_level():

@@ -18,7 +18,7 @@ from undertow.correlation.leak import leakage
 from undertow.correlation.pedigree import (
     Genotype,
     Pedigree,
-    PedigreeMethod,
+    PedigreeTheorem,
     child_law,
     family_conjecture,
     genomic_accuracy,
@@ -319,7 +319,7 @@ def test_trap_l17a_the_family_formula_calibrates_nothing():
     assert names == {"elimination", "general"}
     # With unequal founder genotypes the formula is not even defined; enumeration is.
     skewed = Pedigree.nuclear(2, founder=(0.01, 0.01, 0.98))
-    assert PedigreeMethod().leakage(skewed, 1.0, query=BB).value <= 4.0
+    assert PedigreeTheorem().bound(skewed, 1.0, query=BB).value <= 4.0
 
 
 def test_theorem_5_1_databases():

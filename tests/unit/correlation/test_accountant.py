@@ -12,11 +12,10 @@ import pytest
 from undertow.correlation.accountant import CorrelatedAccountant, compose_leakages
 from undertow.correlation.group import (
     Blocks,
-    GeneralMethod,
+    GeneralTheorem,
     Independent,
     general_leakage,
 )
-from undertow.correlation.model import Method
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,
@@ -24,47 +23,48 @@ from undertow.correlation.query import (
     LipschitzQuery,
 )
 from undertow.correlation.result import Leakage
+from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import BudgetExceeded, CompositionError, NotApplicable
 
 
-class Surcharge(Method):
+class Surcharge(LeakageTheorem):
     """The level and three, whatever the number of releases."""
 
     name = "surcharge"
-    theorem = "an additive bound"
+    source = "an additive bound"
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(epsilon + 3.0, self.theorem, method=self.name)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(epsilon + 3.0, self.source, method=self.name)
 
-    def budget(self, model, target, *, query):
+    def invert(self, model, target, /, *, query=None):
         if target <= 3:
             raise NotApplicable("too small")
         return (target - 3.0) * (1 - 1e-12)
 
 
-class NoisyCount(Method):
+class NoisyCount(LeakageTheorem):
     """What one noisy count leaks; not what several leak together."""
 
     name = "count"
-    theorem = "one noisy count"
+    source = "one noisy count"
 
-    def leakage(self, model, epsilon, *, query):
+    def bound(self, model, epsilon, /, *, query=None):
         if query.name != "count":
             raise NotApplicable("one noisy count only")
-        return Leakage(epsilon, self.theorem, method=self.name)
+        return Leakage(epsilon, self.source, method=self.name)
 
 
-class Clipped(Method):
+class Clipped(LeakageTheorem):
     """One and a half times the level, for clipped Lipschitz queries."""
 
     name = "clipped"
-    theorem = "a factor"
+    source = "a factor"
 
-    def leakage(self, model, epsilon, *, query):
+    def bound(self, model, epsilon, /, *, query=None):
         if query.name != "lipschitz":
             raise NotApplicable("lipschitz only")
         return Leakage(
-            1.5 * epsilon, self.theorem, method=self.name, scope=query.scope()
+            1.5 * epsilon, self.source, method=self.name, scope=query.scope()
         )
 
 
@@ -147,11 +147,11 @@ def test_what_remains_can_be_spent_and_hardly_more(group, first):
 
 
 def test_what_remains_follows_the_best_method():
-    accountant = CorrelatedAccountant(with_methods(Surcharge(), GeneralMethod()), 8.0)
+    accountant = CorrelatedAccountant(with_methods(Surcharge(), GeneralTheorem()), 8.0)
     assert accountant.remaining_epsilon() == pytest.approx(5.0, rel=1e-9)
     accountant.spend(4.0)
     assert accountant.remaining_epsilon() == pytest.approx(1.0, rel=1e-9)
-    small = CorrelatedAccountant(with_methods(Surcharge(), GeneralMethod()), 2.0)
+    small = CorrelatedAccountant(with_methods(Surcharge(), GeneralTheorem()), 2.0)
     assert small.remaining_epsilon() == pytest.approx(0.2, rel=1e-9)
 
 
@@ -205,13 +205,13 @@ def test_only_declared_groups_can_be_charged_alone():
 
 
 def test_a_history_of_any_releases_is_no_single_count():
-    model = with_methods(NoisyCount(), GeneralMethod())
+    model = with_methods(NoisyCount(), GeneralTheorem())
     accountant = CorrelatedAccountant(model, 100.0, query=CountQuery())
     assert accountant.spend(0.5).value == 5.0  # not 0.5: other releases may follow
 
 
 def test_repeats_of_one_count_are_one_count_of_the_summed_level():
-    model = with_methods(NoisyCount(), GeneralMethod())
+    model = with_methods(NoisyCount(), GeneralTheorem())
     accountant = CorrelatedAccountant(model, 1.0, query=CountQuery(), repeats=True)
     accountant.spend(0.5)
     assert accountant.spend(0.25).value == 0.75
@@ -256,7 +256,7 @@ def test_repeated_laplace_noise_is_a_mixture_of_single_laplace_noises():
 
 
 def test_one_clip_interval_is_the_scope():
-    model = with_methods(Clipped(), GeneralMethod())
+    model = with_methods(Clipped(), GeneralTheorem())
     query = LinearQuery(2.0, clip=(60, 80))
     accountant = CorrelatedAccountant(model, 100.0, query=query)
     accountant.spend(0.5)
@@ -266,7 +266,7 @@ def test_one_clip_interval_is_the_scope():
 
 
 def test_several_clip_intervals_cover_secrets_within_the_narrowest():
-    model = with_methods(Clipped(), GeneralMethod())
+    model = with_methods(Clipped(), GeneralTheorem())
     accountant = CorrelatedAccountant(model, 100.0, query=LipschitzQuery(clip=(0, 100)))
     accountant.spend(0.5)
     after = accountant.spend(0.5, clip=(60, 80))

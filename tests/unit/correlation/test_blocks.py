@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.group import Blocks, BlocksMethod, Independent, block_leakage
+from undertow.correlation.group import Blocks, BlocksTheorem, Independent, block_leakage
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Adversary
@@ -335,14 +335,14 @@ def test_the_heaviest_group_decides():
 )
 def test_the_per_record_bound_needs_a_bounded_sum(query):
     with pytest.raises(NotApplicable, match=r"needs a clipped or bounded linear query"):
-        BlocksMethod().leakage(Blocks([2]), 1.0, query=query)
+        BlocksTheorem().bound(Blocks([2]), 1.0, query=query)
 
 
 @pytest.mark.parametrize("target", [1e-6, 0.1, 1.0, 33.3])
 def test_the_per_record_level_keeps_the_target(target):
     model, query = Blocks([3]), LinearQuery([0.3, 0.7, 0.9], clip=(0, 1))
-    level = BlocksMethod().budget(model, target, query=query)
-    value = BlocksMethod().leakage(model, level, query=query).value
+    level = BlocksTheorem().invert(model, target, query=query)
+    value = BlocksTheorem().bound(model, level, query=query).value
     assert value <= target
     assert value == pytest.approx(target, rel=1e-12)
 

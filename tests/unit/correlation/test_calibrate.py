@@ -8,23 +8,23 @@ import math
 import pytest
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.group import Blocks, GeneralMethod, Independent
-from undertow.correlation.model import Method
+from undertow.correlation.group import Blocks, GeneralTheorem, Independent
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
+from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 
 
-class Surcharge(Method):
+class Surcharge(LeakageTheorem):
     """An additive bound: the level and three."""
 
     name = "surcharge"
-    theorem = "a test"
+    source = "a test"
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(epsilon + 3.0, self.theorem, method=self.name)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(epsilon + 3.0, self.source, method=self.name)
 
-    def budget(self, model, target, *, query):
+    def invert(self, model, target, /, *, query=None):
         if target <= 3.0:
             raise InfeasibleTarget(
                 f"target must be above 3, got {target}; use the general bound.",
@@ -35,7 +35,7 @@ class Surcharge(Method):
 
 class Series(Blocks):
     def methods(self):
-        return (Surcharge(), GeneralMethod())
+        return (Surcharge(), GeneralTheorem())
 
 
 def test_households_of_five_need_a_fifth_of_the_level():

@@ -10,7 +10,7 @@ from undertow.correlation.finite.joint import (
     independent_groups,
     two_point_law,
 )
-from undertow.correlation.finite.laplace import LaplaceJointMethod
+from undertow.correlation.finite.laplace import LaplaceJointTheorem
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import AnyQuery, CountQuery
 from undertow.errors import ModelError
@@ -161,4 +161,4 @@ def test_the_best_method_is_found_through_the_frame():
     }
     count = leakage(joint, 1.0, query=CountQuery(), method="laplace-exact")
     assert count.value == pytest.approx(1.7761365852607769, abs=1e-9)
-    assert LaplaceJointMethod.name == count.method
+    assert LaplaceJointTheorem.name == count.method

@@ -13,7 +13,7 @@ from undertow.correlation.finite import laplace as engine
 from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.finite.laplace import (
-    LaplaceJointMethod,
+    LaplaceJointTheorem,
     laplace_leakage,
     laplace_ratio_suprema,
     laplace_ratio_supremum,
@@ -169,42 +169,42 @@ def test_a_wide_gap_scope_is_the_every_pair_value():
 
 
 def test_leakage_at_no_budget_and_of_constant_records_is_zero():
-    method = LaplaceJointMethod()
-    assert method.leakage(FLATMATES, 0.0, query=CountQuery()).value == 0.0
+    method = LaplaceJointTheorem()
+    assert method.bound(FLATMATES, 0.0, query=CountQuery()).value == 0.0
     constant = JointTable(FLATMATES.pmf, values=[3, 3])
-    assert method.leakage(constant, 1.0, query=LinearQuery()).value == 0.0
-    assert method.budget(constant, 1.0, query=LinearQuery()) == 1.0
+    assert method.bound(constant, 1.0, query=LinearQuery()).value == 0.0
+    assert method.invert(constant, 1.0, query=LinearQuery()) == 1.0
 
 
 @pytest.mark.parametrize("query", [AnyQuery(), LipschitzQuery(clip=(0, 1))])
 def test_queries_without_known_answers_are_not_for_this_method(query):
-    method = LaplaceJointMethod()
+    method = LaplaceJointTheorem()
     for level in (0.0, 1.0):
         with pytest.raises(NotApplicable, match="use the program"):
-            method.leakage(FLATMATES, level, query=query)
+            method.bound(FLATMATES, level, query=query)
     with pytest.raises(NotApplicable, match="use the program"):
-        method.budget(FLATMATES, 1.0, query=query)
+        method.invert(FLATMATES, 1.0, query=query)
     assert method.too_costly(FLATMATES, query=query) is None
 
 
 @pytest.mark.parametrize("target", [1e-6, 0.1, 1.0, 3.0, 50.0])
 def test_the_budget_is_the_largest_level_within_the_target(target):
-    method, query = LaplaceJointMethod(), CountQuery()
-    level = method.budget(FLATMATES, target, query=query)
-    assert method.leakage(FLATMATES, level, query=query).value <= target
-    more = method.leakage(FLATMATES, level * (1 + 1e-8), query=query).value
+    method, query = LaplaceJointTheorem(), CountQuery()
+    level = method.invert(FLATMATES, target, query=query)
+    assert method.bound(FLATMATES, level, query=query).value <= target
+    more = method.bound(FLATMATES, level * (1 + 1e-8), query=query).value
     assert more > target
 
 
 def test_large_tables_are_left_out_unless_asked_for(monkeypatch):
-    method, query = LaplaceJointMethod(), CountQuery()
+    method, query = LaplaceJointTheorem(), CountQuery()
     assert method.too_costly(chain(10), query=query) is None
     monkeypatch.setattr(engine, "_CHEAP", 26)
     reason = method.too_costly(FLATMATES, query=query)
     assert reason == "the exact Laplace engine would tabulate 27 probabilities"
     monkeypatch.setattr(extended, "_LARGEST", 26)
     with pytest.raises(NotApplicable, match="got 27"):
-        method.leakage(FLATMATES, 1.0, query=query)
+        method.bound(FLATMATES, 1.0, query=query)
 
 
 def test_ten_records_of_a_chain_have_their_known_value():

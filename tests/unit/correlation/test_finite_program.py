@@ -13,7 +13,7 @@ from undertow.correlation.finite import program as lipschitz
 from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable, two_point_law
 from undertow.correlation.finite.program import (
-    ProgramMethod,
+    ProgramTheorem,
     lipschitz_envelope,
     lipschitz_ratio,
     threshold_ratio,
@@ -228,25 +228,25 @@ def test_skipping_dominated_attackers_does_not_change_the_value(monkeypatch):
 
 @pytest.mark.parametrize("target", [0.01, 1.0, 8.0])
 def test_the_budget_is_the_largest_level_within_the_target(target):
-    method = ProgramMethod()
-    level = method.budget(FLATMATES, target, query=AnyQuery())
-    assert method.leakage(FLATMATES, level, query=AnyQuery()).value <= target
-    more = method.leakage(FLATMATES, level * (1 + 1e-8), query=AnyQuery()).value
+    method = ProgramTheorem()
+    level = method.invert(FLATMATES, target, query=AnyQuery())
+    assert method.bound(FLATMATES, level, query=AnyQuery()).value <= target
+    more = method.bound(FLATMATES, level * (1 + 1e-8), query=AnyQuery()).value
     assert more > target
 
 
 def test_the_budget_of_extreme_laws_is_theirs():
-    method = ProgramMethod()
-    single = method.budget(JointTable([0.5, 0.5]), 1.0, query=AnyQuery())
+    method = ProgramTheorem()
+    single = method.invert(JointTable([0.5, 0.5]), 1.0, query=AnyQuery())
     assert single == pytest.approx(1.0, rel=1e-9)
-    same = method.budget(two_point_law((0, 0), (1, 1)), 1.0, query=AnyQuery())
+    same = method.invert(two_point_law((0, 0), (1, 1)), 1.0, query=AnyQuery())
     assert same == pytest.approx(0.5, rel=1e-8)
-    point = method.budget(JointTable([1.0]), 1.0, query=AnyQuery())
+    point = method.invert(JointTable([1.0]), 1.0, query=AnyQuery())
     assert point == 1.0
 
 
 def test_large_groups_are_refused_or_left_to_be_asked_for(monkeypatch):
-    method = ProgramMethod()
+    method = ProgramTheorem()
     rng = np.random.default_rng(0)
     joint = JointTable(rng.dirichlet(np.ones(64)).reshape((2,) * 6))
     reason = method.too_costly(joint, query=AnyQuery())
@@ -258,8 +258,8 @@ def test_large_groups_are_refused_or_left_to_be_asked_for(monkeypatch):
 
 
 def test_releases_that_are_not_dp_are_refused():
-    method, query = ProgramMethod(), LinearQuery(gap=0.5)
+    method, query = ProgramTheorem(), LinearQuery(gap=0.5)
     with pytest.raises(NotApplicable, match="needs a DP release"):
-        method.leakage(FLATMATES, 1.0, query=query)
+        method.bound(FLATMATES, 1.0, query=query)
     with pytest.raises(NotApplicable, match="needs a DP release"):
-        method.budget(FLATMATES, 1.0, query=query)
+        method.invert(FLATMATES, 1.0, query=query)

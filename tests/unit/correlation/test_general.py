@@ -9,7 +9,7 @@ import pytest
 
 from undertow.correlation.group import (
     Blocks,
-    GeneralMethod,
+    GeneralTheorem,
     Independent,
     general_budget,
     general_leakage,
@@ -73,10 +73,10 @@ def test_a_level_is_finite(epsilon):
 
 
 def test_the_method_reads_the_largest_group():
-    method, model = GeneralMethod(), Blocks([2, 5, 1])
-    assert method.leakage(model, 0.5, query=CountQuery()).value == 2.5
-    assert method.budget(model, 1.0, query=CountQuery()) == 0.2
-    assert method.leakage(Independent(), 0.5, query=AnyQuery()).value == 0.5
+    method, model = GeneralTheorem(), Blocks([2, 5, 1])
+    assert method.bound(model, 0.5, query=CountQuery()).value == 2.5
+    assert method.invert(model, 1.0, query=CountQuery()) == 0.2
+    assert method.bound(Independent(), 0.5, query=AnyQuery()).value == 0.5
 
 
 def test_a_model_without_limit_needs_a_length():
@@ -84,6 +84,6 @@ def test_a_model_without_limit_needs_a_length():
         largest_group = None
 
     with pytest.raises(NotApplicable, match=r"give the model its length"):
-        GeneralMethod().leakage(Unlimited(), 1.0, query=AnyQuery())
+        GeneralTheorem().bound(Unlimited(), 1.0, query=AnyQuery())
     with pytest.raises(NotApplicable, match=r"give the model its length"):
-        GeneralMethod().budget(Unlimited(), 1.0, query=AnyQuery())
+        GeneralTheorem().invert(Unlimited(), 1.0, query=AnyQuery())

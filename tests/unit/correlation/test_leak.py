@@ -6,25 +6,26 @@ import math
 
 import pytest
 
-from undertow.correlation.group import Blocks, GeneralMethod, Independent
-from undertow.correlation.leak import choose_methods, leakage, require_cheap
-from undertow.correlation.model import Method
-from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
+from undertow.correlation.group import Blocks, GeneralTheorem, Independent
+from undertow.correlation.leak import leakage
+from undertow.correlation.query import CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
+from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import NotApplicable
+from undertow.theorem import select
 
 
-class Sharper(Method):
+class Sharper(LeakageTheorem):
     """Twice the level, for counts only; costly for large models."""
 
     name = "sharper"
-    theorem = "a sharper statement"
+    source = "a sharper statement"
     published = False
 
-    def leakage(self, model, epsilon, *, query):
+    def bound(self, model, epsilon, /, *, query=None):
         if query.name != "count":
             raise NotApplicable(f"sharper needs a count, got {query.name!r}.")
-        return Leakage(2 * epsilon, self.theorem, method=self.name, checked=("seen",))
+        return Leakage(2 * epsilon, self.source, method=self.name, checked=("seen",))
 
     def too_costly(self, model, *, query):
         return "more than 100 records" if model.size > 100 else None
@@ -32,7 +33,7 @@ class Sharper(Method):
 
 class Family(Blocks):
     def methods(self):
-        return (Sharper(), GeneralMethod())
+        return (Sharper(), GeneralTheorem())
 
 
 def test_the_smallest_bound_wins_and_the_others_are_listed():
@@ -82,10 +83,11 @@ def test_a_costly_method_runs_only_if_asked_by_name():
     assert named.value == 1.0
 
 
-def test_require_cheap_passes_what_is_cheap():
-    assert (
-        require_cheap(Sharper(), Family([5]), query=AnyQuery(), method="best") is None
-    )
+def test_what_takes_long_is_left_out_unless_it_is_asked_for_by_name():
+    many = Family([101])
+    (other,) = leakage(many, 0.5, query=CountQuery()).alternatives
+    assert other.reason == "more than 100 records; ask for method='sharper' by name."
+    assert leakage(many, 0.5, query=CountQuery(), method="sharper").value == 1.0
 
 
 def test_an_unknown_method_names_those_there_are():
@@ -123,5 +125,5 @@ def test_a_level_is_finite(epsilon):
 
 
 def test_best_stands_for_all_methods_in_order():
-    names = [method.name for method in choose_methods(Blocks([2]), "best")]
+    names = [method.name for method in select(Blocks([2]).methods(), "best", of="")]
     assert names == ["per-record", "general"]

@@ -7,10 +7,9 @@ import pytest
 
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.pairwise import (
-    BoxMethod,
     BoxSide,
+    BoxTheorem,
     RowDivergence,
-    box_budget,
     box_leakage,
     pairwise_leakage,
 )
@@ -111,21 +110,21 @@ def test_a_zero_transition_is_refused_with_the_method_that_fits():
 @pytest.mark.parametrize("target", [1e-4, 1.0, 20.0])
 def test_the_inverse_returns_a_level_within_the_target(target):
     P = random_chain(8, 1)
-    level = box_budget(P, target)
+    level = BoxTheorem().invert(MarkovChain(P), target)
     value = box_leakage(P, level).value
     assert value <= target
     assert value == pytest.approx(target, rel=1e-7)
 
 
 def test_the_method_is_left_to_its_name_for_many_states_and_for_two():
-    method, query = BoxMethod(), AnyQuery()
+    method, query = BoxTheorem(), AnyQuery()
     assert method.too_costly(MarkovChain(random_chain(3, 0)), query=query) is None
     assert "two-state" in method.too_costly(MarkovChain(ACTIVITY), query=query)
     many = MarkovChain(np.full((201, 201), 1 / 201))
     assert "201" in method.too_costly(many, query=query)
     chain = MarkovChain(random_chain(3, 0))
-    assert method.leakage(chain, 0.2, query=query).method == "box"
-    assert method.budget(chain, 0.2, query=query) > 0.0
+    assert method.bound(chain, 0.2, query=query).method == "box"
+    assert method.invert(chain, 0.2, query=query) > 0.0
 
 
 @pytest.mark.slow

@@ -7,22 +7,26 @@ import pytest
 
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import (
-    OmegaMethod,
-    ProjectiveMethod,
+    OmegaTheorem,
+    ProjectiveTheorem,
     finite_leakage,
     influence,
     projective_budget,
     projective_leakage,
     ratio_diameter,
 )
-from undertow.correlation.markov.published import GammaMethod, RatioMethod, ZhaoMethod
-from undertow.correlation.markov.steps import (
-    BlockMethod,
-    HigherOrderChain,
-    StepMethod,
-    WindowMethod,
+from undertow.correlation.markov.published import (
+    GammaTheorem,
+    RatioTheorem,
+    ZhaoTheorem,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel
+from undertow.correlation.markov.steps import (
+    BlockTheorem,
+    HigherOrderChain,
+    StepTheorem,
+    WindowTheorem,
+)
+from undertow.correlation.markov.tree import TreeModel, TreeTheorem
 from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 
@@ -154,11 +158,11 @@ def test_the_finite_bound_grows_to_the_closed_form():
 
 def test_an_infinite_diameter_is_refused_with_what_works():
     golden = MarkovChain([[0.5, 0.5], [1.0, 0.0]])
-    for method in (ProjectiveMethod(), OmegaMethod()):
+    for method in (ProjectiveTheorem(), OmegaTheorem()):
         with pytest.raises(NotApplicable, match="'steps', or 'general'"):
-            method.leakage(golden, 1.0, query=ANY)
+            method.bound(golden, 1.0, query=ANY)
         with pytest.raises(NotApplicable, match="'steps', or 'general'"):
-            method.budget(golden, 1.0, query=ANY)
+            method.invert(golden, 1.0, query=ANY)
     with pytest.raises(NotApplicable, match="infinite projective diameter"):
         finite_leakage(1.0, math.inf, size=3)
 
@@ -177,13 +181,13 @@ def test_a_ratio_is_at_least_one():
 
 def test_the_omega_method_needs_only_the_column_ratio():
     chain = MarkovChain(ACTIVITY)
-    found = OmegaMethod().leakage(chain, 1.0, query=ANY)
+    found = OmegaTheorem().bound(chain, 1.0, query=ANY)
     expected = 4 * math.asinh(chain.omega * math.sinh(0.25))
     assert found.value == pytest.approx(expected, rel=1e-11)
     assert found.method == "omega"
-    assert found.value >= ProjectiveMethod().leakage(chain, 1.0, query=ANY).value
-    level = OmegaMethod().budget(chain, 1.0, query=ANY)
-    assert OmegaMethod().leakage(chain, level, query=ANY).value <= 1.0
+    assert found.value >= ProjectiveTheorem().bound(chain, 1.0, query=ANY).value
+    level = OmegaTheorem().invert(chain, 1.0, query=ANY)
+    assert OmegaTheorem().bound(chain, level, query=ANY).value <= 1.0
     assert level == pytest.approx(4 * math.asinh(math.sinh(0.25) / chain.omega))
 
 
@@ -192,32 +196,32 @@ def test_the_omega_method_needs_only_the_column_ratio():
     [
         (MarkovChain(ACTIVITY, length=9), method)
         for method in (
-            ProjectiveMethod(),
-            OmegaMethod(),
-            GammaMethod(),
-            ZhaoMethod(),
-            StepMethod(),
-            WindowMethod(),
-            RatioMethod(),
+            ProjectiveTheorem(),
+            OmegaTheorem(),
+            GammaTheorem(),
+            ZhaoTheorem(),
+            StepTheorem(),
+            WindowTheorem(),
+            RatioTheorem(),
         )
     ]
     + [
-        (HigherOrderChain(ACTIVITY, order=1), BlockMethod()),
-        (TreeModel([None, 0], ACTIVITY), TreeMethod()),
+        (HigherOrderChain(ACTIVITY, order=1), BlockTheorem()),
+        (TreeModel([None, 0], ACTIVITY), TreeTheorem()),
     ],
     ids=lambda thing: getattr(thing, "name", None),
 )
 def test_a_release_that_is_not_dp_for_every_pair_is_refused(model, method):
     unclipped = LinearQuery(gap=0.5)
     with pytest.raises(NotApplicable, match="needs a DP release"):
-        method.leakage(model, 1.0, query=unclipped)
+        method.bound(model, 1.0, query=unclipped)
     with pytest.raises(NotApplicable, match="needs a DP release"):
-        method.budget(model, 20.0, query=unclipped)
-    assert method.budget(model, 20.0, query=LinearQuery()) > 0
+        method.invert(model, 20.0, query=unclipped)
+    assert method.invert(model, 20.0, query=LinearQuery()) > 0
 
 
 def test_the_methods_use_the_length_of_the_model():
     chain = MarkovChain(ACTIVITY, length=2)
-    assert ProjectiveMethod().leakage(chain, 0.1, query=ANY).value == pytest.approx(0.2)
-    assert ProjectiveMethod().budget(chain, 0.2, query=ANY) == pytest.approx(0.1)
-    assert OmegaMethod().leakage(chain, 0.1, query=ANY).value == pytest.approx(0.2)
+    assert ProjectiveTheorem().bound(chain, 0.1, query=ANY).value == pytest.approx(0.2)
+    assert ProjectiveTheorem().invert(chain, 0.2, query=ANY) == pytest.approx(0.1)
+    assert OmegaTheorem().bound(chain, 0.1, query=ANY).value == pytest.approx(0.2)

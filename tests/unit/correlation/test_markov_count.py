@@ -8,7 +8,7 @@ import pytest
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.count import (
-    CountMethod,
+    CountTheorem,
     CountWindows,
     count_budget,
     count_leakage,
@@ -126,7 +126,7 @@ def test_a_state_outside_the_chain_is_a_model_error():
 
 def test_other_queries_are_refused():
     with pytest.raises(NotApplicable, match="counting query"):
-        CountMethod().leakage(MarkovChain(THREE, length=4), 1.0, query=AnyQuery())
+        CountTheorem().bound(MarkovChain(THREE, length=4), 1.0, query=AnyQuery())
 
 
 def test_noise_too_steep_to_evaluate_is_refused():
@@ -157,7 +157,7 @@ def test_the_inverse_returns_a_level_within_the_target(target):
 
 
 def test_only_long_evaluations_are_left_to_their_name():
-    method, query = CountMethod(), CountQuery()
+    method, query = CountTheorem(), CountQuery()
     assert method.too_costly(MarkovChain(ACTIVITY, length=10**6), query=query) is None
     assert method.too_costly(MarkovChain(THREE, length=20), query=query) is None
     assert "100" in method.too_costly(MarkovChain(THREE, length=100), query=query)

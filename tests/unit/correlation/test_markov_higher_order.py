@@ -11,7 +11,7 @@ from undertow.correlation.markov.projective import (
     projective_diameter,
     projective_leakage,
 )
-from undertow.correlation.markov.steps import BlockMethod, HigherOrderChain
+from undertow.correlation.markov.steps import BlockTheorem, HigherOrderChain
 from undertow.correlation.query import AnyQuery
 from undertow.errors import ModelError, NotApplicable
 
@@ -42,7 +42,7 @@ def test_the_block_bound_covers_all_mechanisms(seed):
     chain, table = random_order_two(seed, 3 + seed % 3)
     for epsilon in (0.1, 1.5):
         exact = worst_case_leakage(JointTable(table), epsilon).value
-        assert exact <= BlockMethod().leakage(chain, epsilon, query=ANY).value * (
+        assert exact <= BlockTheorem().bound(chain, epsilon, query=ANY).value * (
             1 + 1e-9
         )
 
@@ -50,10 +50,10 @@ def test_the_block_bound_covers_all_mechanisms(seed):
 def test_order_one_is_the_projective_bound():
     P = [[0.882, 0.118], [0.305, 0.695]]
     chain = HigherOrderChain(P, order=1)
-    found = BlockMethod().leakage(chain, 0.7, query=ANY)
+    found = BlockTheorem().bound(chain, 0.7, query=ANY)
     expected = projective_leakage(0.7, projective_diameter(P)).value
     assert found.value == pytest.approx(expected, rel=1e-12)
-    assert BlockMethod().leakage(chain, 0.0, query=ANY).value == 0.0
+    assert BlockTheorem().bound(chain, 0.0, query=ANY).value == 0.0
 
 
 def test_calibrating_and_bounding_cancel():
@@ -62,8 +62,8 @@ def test_calibrating_and_bounding_cancel():
         laws = random_order_two(3, 5)[0]
         for model in (chain, laws):
             for target in (0.01, 1.0, 20.0):
-                level = BlockMethod().budget(model, target, query=ANY)
-                achieved = BlockMethod().leakage(model, level, query=ANY).value
+                level = BlockTheorem().invert(model, target, query=ANY)
+                achieved = BlockTheorem().bound(model, level, query=ANY).value
                 assert achieved <= target
                 assert achieved == pytest.approx(target, rel=1e-9)
 
@@ -75,7 +75,7 @@ def test_a_block_that_cannot_follow_is_refused():
     laws[1, 1] = [1.0, 0.0]
     chain = HigherOrderChain(laws, order=2, length=9)
     with pytest.raises(NotApplicable, match="use 'general' with a length"):
-        BlockMethod().leakage(chain, 1.0, query=ANY)
+        BlockTheorem().bound(chain, 1.0, query=ANY)
     assert leakage(chain, 1.0).method == "general"
 
 

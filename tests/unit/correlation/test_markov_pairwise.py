@@ -7,18 +7,17 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from undertow.correlation.level import smooth_level
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.pairwise import (
     COARSE,
     FINE,
-    BoxMethod,
-    PairwiseMethod,
+    BoxTheorem,
+    PairwiseTheorem,
     cross_ratio_step,
     influences,
-    largest_level,
     pair_diameters,
     pair_windows,
-    pairwise_budget,
     pairwise_leakage,
     transport_bound,
 )
@@ -178,25 +177,25 @@ def test_a_zero_transition_is_refused_with_the_method_that_fits():
 
 @pytest.mark.parametrize("target", [0.01, 6.0])
 def test_the_inverse_returns_a_level_within_the_target(target):
-    level = pairwise_budget(THREE, target, length=9)
+    level = PairwiseTheorem().invert(MarkovChain(THREE, length=9), target)
     value = pairwise_leakage(THREE, level, length=9).value
     assert value <= target
     assert value == pytest.approx(target, rel=1e-8)
 
 
 def test_the_search_returns_the_target_where_nothing_is_lost():
-    assert largest_level(lambda level: level, 2.0, low=1.0) == 2.0
+    assert smooth_level(lambda level: level, 2.0, low=1.0) == 2.0
 
 
 def test_the_method_is_left_to_its_name_for_many_states_and_for_two():
-    method, query = PairwiseMethod(), AnyQuery()
+    method, query = PairwiseTheorem(), AnyQuery()
     assert method.too_costly(MarkovChain(THREE), query=query) is None
     assert "two-state" in method.too_costly(MarkovChain(ACTIVITY), query=query)
     many = MarkovChain(np.full((13, 13), 1 / 13))
     assert "13" in method.too_costly(many, query=query)
-    assert method.budget(MarkovChain(THREE, length=3), 1.0, query=query) > 0.3
-    assert method.leakage(MarkovChain(THREE), 1.0, query=query).method == "pairwise"
-    assert BoxMethod().name == "box"
+    assert method.invert(MarkovChain(THREE, length=3), 1.0, query=query) > 0.3
+    assert method.bound(MarkovChain(THREE), 1.0, query=query).method == "pairwise"
+    assert BoxTheorem().name == "box"
 
 
 def test_row_pairs_have_the_diameter_of_the_matrix_as_their_largest():

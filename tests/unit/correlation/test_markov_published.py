@@ -5,8 +5,8 @@ import pytest
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import projective_leakage, ratio_diameter
 from undertow.correlation.markov.published import (
-    GammaMethod,
-    ZhaoMethod,
+    GammaTheorem,
+    ZhaoTheorem,
     accuracy_factor,
     gamma_budget,
     gamma_leakage,
@@ -21,7 +21,7 @@ CHAIN = MarkovChain([[0.882, 0.118], [0.305, 0.695]], length=288)
 
 
 def test_the_bound_is_epsilon_plus_four_log_gamma():
-    found = GammaMethod().leakage(CHAIN, 1.0, query=ANY)
+    found = GammaTheorem().bound(CHAIN, 1.0, query=ANY)
     assert found.value == pytest.approx(1 + 4 * math.log(0.882 / 0.118), rel=1e-14)
     assert "6.20" in found.theorem
     assert gamma_leakage(0.5, 1.0).value == 0.5
@@ -35,8 +35,8 @@ def test_the_number_of_records_caps_the_function():
 
 def test_calibrating_and_bounding_cancel():
     for target in (8.05, 9.0, 20.0, 1e4):
-        level = GammaMethod().budget(CHAIN, target, query=ANY)
-        achieved = GammaMethod().leakage(CHAIN, level, query=ANY).value
+        level = GammaTheorem().invert(CHAIN, target, query=ANY)
+        achieved = GammaTheorem().bound(CHAIN, level, query=ANY).value
         assert achieved <= target
         assert achieved == pytest.approx(target, rel=1e-12)
 
@@ -56,25 +56,25 @@ def test_independent_uniform_records_cost_nothing():
 
 def test_zhao_is_never_below_the_column_ratio_bound_that_proves_it():
     for epsilon in (0.01, 1.0, 10.0):
-        found = ZhaoMethod().leakage(CHAIN, epsilon, query=ANY)
+        found = ZhaoTheorem().bound(CHAIN, epsilon, query=ANY)
         proved = epsilon + 4 * math.log(CHAIN.omega)
         assert found.value == pytest.approx(epsilon + 6 * math.log(CHAIN.omega))
         assert projective_leakage(epsilon, ratio_diameter(CHAIN.omega)).value <= proved
         assert proved <= found.value
-    level = ZhaoMethod().budget(CHAIN, 12.0, query=ANY)
-    assert ZhaoMethod().leakage(CHAIN, level, query=ANY).value <= 12.0
+    level = ZhaoTheorem().invert(CHAIN, 12.0, query=ANY)
+    assert ZhaoTheorem().bound(CHAIN, level, query=ANY).value <= 12.0
     with pytest.raises(InfeasibleTarget, match="'zhao'") as refusal:
-        ZhaoMethod().budget(CHAIN, 10.0, query=ANY)
+        ZhaoTheorem().invert(CHAIN, 10.0, query=ANY)
     assert refusal.value.least == pytest.approx(6 * math.log(CHAIN.omega))
 
 
 def test_zeros_are_refused_with_what_works():
     golden = MarkovChain([[0.5, 0.5], [1.0, 0.0]])
-    for method in (GammaMethod(), ZhaoMethod()):
+    for method in (GammaTheorem(), ZhaoTheorem()):
         with pytest.raises(NotApplicable, match="'steps', or 'general'"):
-            method.leakage(golden, 1.0, query=ANY)
+            method.bound(golden, 1.0, query=ANY)
         with pytest.raises(NotApplicable, match="'steps', or 'general'"):
-            method.budget(golden, 9.0, query=ANY)
+            method.invert(golden, 9.0, query=ANY)
 
 
 def test_the_threshold_is_where_the_two_bounds_meet():

@@ -5,7 +5,7 @@ import pytest
 
 from support import markov_oracle
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.published import RatioMethod, largest_log_ratio
+from undertow.correlation.markov.published import RatioTheorem, largest_log_ratio
 from undertow.correlation.query import AnyQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
 
@@ -73,11 +73,11 @@ def test_the_method_adds_it_to_epsilon_and_refuses_targets_below_it():
     chain = MarkovChain(BACKWARD, length=5)
     rho = largest_log_ratio(chain)
     assert rho == pytest.approx(6.728534791252292)
-    found = RatioMethod().leakage(chain, 0.5, query=ANY)
+    found = RatioTheorem().bound(chain, 0.5, query=ANY)
     assert found.value == pytest.approx(0.5 + rho)
-    level = RatioMethod().budget(chain, 7.0, query=ANY)
+    level = RatioTheorem().invert(chain, 7.0, query=ANY)
     assert level == pytest.approx(7.0 - rho)
-    assert RatioMethod().leakage(chain, level, query=ANY).value <= 7.0
+    assert RatioTheorem().bound(chain, level, query=ANY).value <= 7.0
     with pytest.raises(InfeasibleTarget) as refusal:
-        RatioMethod().budget(chain, 6.0, query=ANY)
+        RatioTheorem().invert(chain, 6.0, query=ANY)
     assert refusal.value.least == pytest.approx(rho)

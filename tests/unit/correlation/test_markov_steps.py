@@ -5,10 +5,10 @@ import pytest
 
 from support.markov_oracle import chain_law, largest_leakage, random_rows
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.projective import ProjectiveMethod
+from undertow.correlation.markov.projective import ProjectiveTheorem
 from undertow.correlation.markov.steps import (
-    StepMethod,
-    WindowMethod,
+    StepTheorem,
+    WindowTheorem,
     log_product,
     step_diameters,
     step_leakage,
@@ -55,9 +55,9 @@ def test_stopping_early_never_loses_the_best_number_of_steps():
 def test_a_positive_chain_never_leaks_more_than_the_projective_bound():
     chain = MarkovChain([[0.882, 0.118], [0.305, 0.695]])
     for epsilon in (0.01, 1.0, 5.0):
-        assert StepMethod().leakage(
+        assert StepTheorem().bound(
             chain, epsilon, query=ANY
-        ).value <= ProjectiveMethod().leakage(chain, epsilon, query=ANY).value * (
+        ).value <= ProjectiveTheorem().bound(chain, epsilon, query=ANY).value * (
             1 + 1e-12
         )
 
@@ -67,7 +67,7 @@ def test_the_bound_covers_all_mechanisms_on_a_chain_with_zeros():
     law = chain_law(chain.initial_law(), [np.array(GOLDEN)] * 3)
     for epsilon in (0.1, 1.0):
         exact = largest_leakage(law, epsilon)
-        assert exact <= StepMethod().leakage(chain, epsilon, query=ANY).value
+        assert exact <= StepTheorem().bound(chain, epsilon, query=ANY).value
 
 
 def test_the_window_bound_is_never_below_the_step_bound():
@@ -92,12 +92,12 @@ def test_the_window_bound_is_the_minimum_over_both_window_lengths():
 
 
 @pytest.mark.parametrize("length", [None, 50])
-@pytest.mark.parametrize("method", [StepMethod(), WindowMethod()])
+@pytest.mark.parametrize("method", [StepTheorem(), WindowTheorem()])
 def test_calibrating_and_bounding_cancel(method, length):
     chain = MarkovChain(ring(5), length=length)
     for target in (0.01, 0.5, 3.0, 40.0):
-        level = method.budget(chain, target, query=ANY)
-        achieved = method.leakage(chain, level, query=ANY).value
+        level = method.invert(chain, target, query=ANY)
+        achieved = method.bound(chain, level, query=ANY).value
         assert achieved <= target
         assert achieved == pytest.approx(target, rel=1e-9)
 
@@ -106,25 +106,25 @@ def test_the_window_bound_has_a_least_target_when_its_powers_end():
     slow = MarkovChain([[1 - 1e-4, 1e-4], [1e-4, 1 - 1e-4]])
     least = 2 * min(step_diameters(slow, until_useless=False).values())
     with pytest.raises(InfeasibleTarget, match="use method 'steps'") as refusal:
-        WindowMethod().budget(slow, 0.9 * least, query=ANY)
+        WindowTheorem().invert(slow, 0.9 * least, query=ANY)
     assert refusal.value.least == pytest.approx(least)
-    assert StepMethod().budget(slow, 0.9 * least, query=ANY) > 0
+    assert StepTheorem().invert(slow, 0.9 * least, query=ANY) > 0
 
 
 def test_a_periodic_chain_is_refused_with_what_works():
     chain = MarkovChain([[0.0, 1.0], [1.0, 0.0]], length=100)
     with pytest.raises(NotApplicable, match="none up to k = 64; use 'general'"):
-        StepMethod().leakage(chain, 1.0, query=ANY)
+        StepTheorem().bound(chain, 1.0, query=ANY)
 
 
 def test_one_record_leaks_its_level():
-    found = StepMethod().leakage(MarkovChain(GOLDEN, length=1), 0.3, query=ANY)
+    found = StepTheorem().bound(MarkovChain(GOLDEN, length=1), 0.3, query=ANY)
     assert found.value == pytest.approx(0.3)
 
 
 def test_two_records_are_capped_by_the_general_bound():
     chain = MarkovChain(ring(3), length=2)
-    assert StepMethod().leakage(chain, 0.3, query=ANY).value <= 0.6 * (1 + 1e-15)
+    assert StepTheorem().bound(chain, 0.3, query=ANY).value <= 0.6 * (1 + 1e-15)
 
 
 def test_a_time_varying_chain_takes_the_widest_product():
@@ -169,5 +169,5 @@ def test_no_diameter_is_refused():
 
 def test_large_chains_are_left_out_unless_asked_for_by_name():
     big = MarkovChain(np.full((400, 400), 1 / 400))
-    assert "400 states" in StepMethod().too_costly(big, query=ANY)
-    assert StepMethod().too_costly(MarkovChain(GOLDEN), query=ANY) is None
+    assert "400 states" in StepTheorem().too_costly(big, query=ANY)
+    assert StepTheorem().too_costly(MarkovChain(GOLDEN), query=ANY) is None

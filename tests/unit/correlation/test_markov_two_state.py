@@ -16,7 +16,7 @@ from undertow.correlation.markov.projective import (
 )
 from undertow.correlation.markov.two_state import (
     LONGEST,
-    TwoStateMethod,
+    TwoStateTheorem,
     evaluate,
     repeated_windows,
     two_state_budget,
@@ -267,7 +267,7 @@ def test_calibrating_a_million_records_takes_no_longer_than_a_thousand():
 
 
 def test_the_method_names_itself_and_covers_any_mechanism():
-    found = TwoStateMethod().leakage(
+    found = TwoStateTheorem().bound(
         MarkovChain(ACTIVITY, length=30), 0.5, query=AnyQuery()
     )
     assert (found.method, found.mechanisms) == (

@@ -12,7 +12,7 @@ from undertow.correlation.finite.laplace import laplace_ratio_supremum
 from undertow.correlation.leak import leakage
 from undertow.correlation.pedigree import (
     Pedigree,
-    PedigreeMethod,
+    PedigreeTheorem,
     pedigree_adversary_leakage,
     pedigree_leakage,
 )
@@ -218,11 +218,11 @@ def test_a_level_beyond_floats_is_refused():
 
 
 def test_the_budget_keeps_the_promise_and_is_sharp():
-    family, method = Pedigree.nuclear(2, frequency=0.9), PedigreeMethod()
+    family, method = Pedigree.nuclear(2, frequency=0.9), PedigreeTheorem()
     for target in (1e-6, 1.0, 30.0):
-        level = method.budget(family, target, query=BB)
-        assert method.leakage(family, level, query=BB).value <= target
-        above = method.leakage(family, level * (1 + 1e-9), query=BB).value
+        level = method.invert(family, target, query=BB)
+        assert method.bound(family, level, query=BB).value <= target
+        above = method.bound(family, level * (1 + 1e-9), query=BB).value
         assert above > target
         assert level > target / 4
 
@@ -248,7 +248,7 @@ def test_too_large_a_family_is_refused_and_the_general_bound_named():
     with pytest.raises(NotApplicable, match="general bound, 202 times epsilon"):
         pedigree_leakage(crowd, 1.0)
     assert leakage(crowd, 1.0, query=BB).value == 202.0
-    assert PedigreeMethod().too_costly(crowd, query=AnyQuery()) is None
+    assert PedigreeTheorem().too_costly(crowd, query=AnyQuery()) is None
 
 
 def test_too_many_connected_sets_are_refused():
@@ -260,7 +260,7 @@ def test_too_many_connected_sets_are_refused():
 
 def test_a_costly_family_is_left_out_unless_asked_for():
     family = Pedigree.nuclear(40, frequency=0.5)
-    reason = PedigreeMethod().too_costly(family, query=BB)
+    reason = PedigreeTheorem().too_costly(family, query=BB)
     assert "would compute" in reason
     found = leakage(family, 1.0, query=BB)
     assert found.method == "general"
@@ -274,7 +274,7 @@ def test_laws_too_extreme_for_floats_are_refused():
 
 def test_other_models_are_refused():
     with pytest.raises(NotApplicable, match="needs a pedigree, got str"):
-        PedigreeMethod().leakage("family", 1.0, query=BB)
+        PedigreeTheorem().bound("family", 1.0, query=BB)
 
 
 def test_laws_collected_in_pieces_are_the_same(monkeypatch):

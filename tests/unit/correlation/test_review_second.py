@@ -18,11 +18,11 @@ from undertow.correlation.gaussian import (
     scope_leakage,
 )
 from undertow.correlation.gaussian.method import (
-    CovarianceMethod,
-    IntermediateMethod,
-    SaturatedMethod,
-    SharpMethod,
-    ThesisMethod,
+    CovarianceTheorem,
+    IntermediateTheorem,
+    SaturatedTheorem,
+    SharpTheorem,
+    ThesisTheorem,
 )
 from undertow.correlation.gaussian.structure import (
     autoregressive_factor,
@@ -61,11 +61,11 @@ def test_every_decimal_target_can_be_calibrated_and_is_kept(correlation):
 @pytest.mark.parametrize(
     "method",
     [
-        CovarianceMethod(),
-        IntermediateMethod(),
-        SaturatedMethod(),
-        SharpMethod(),
-        ThesisMethod(),
+        CovarianceTheorem(),
+        IntermediateTheorem(),
+        SaturatedTheorem(),
+        SharpTheorem(),
+        ThesisTheorem(),
     ],
 )
 def test_leakage_at_a_budget_never_passes_the_target(method):
@@ -73,8 +73,8 @@ def test_leakage_at_a_budget_never_passes_the_target(method):
     for _ in range(200):
         model = Gaussian(equal(round(rng.uniform(0, 0.9), 2)))
         target = round(rng.uniform(0.01, 5), 2)
-        level = method.budget(model, target, query=CLIPPED)
-        value = method.leakage(model, level, query=CLIPPED).value
+        level = method.invert(model, target, query=CLIPPED)
+        value = method.bound(model, level, query=CLIPPED).value
         assert target * (1 - 1e-9) <= value <= target
 
 

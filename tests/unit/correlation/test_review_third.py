@@ -9,15 +9,15 @@ import pytest
 from undertow.correlation.calibrate import calibrate
 from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain, MarkovFamily
-from undertow.correlation.markov.count import CountMethod
+from undertow.correlation.markov.count import CountTheorem
 from undertow.correlation.markov.pairwise import BoxSide, pairwise_leakage
 from undertow.correlation.markov.projective import (
     finite_leakage,
     projective_diameter,
     projective_leakage,
 )
-from undertow.correlation.markov.steps import HigherOrderChain, WindowMethod
-from undertow.correlation.markov.tree import TreeMethod, TreeModel
+from undertow.correlation.markov.steps import HigherOrderChain, WindowTheorem
+from undertow.correlation.markov.tree import TreeModel, TreeTheorem
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.errors import ModelError, NotApplicable
 
@@ -91,7 +91,7 @@ def test_no_method_is_below_what_some_mechanism_attains(seed):
         attained = attained_leakage(joint_law(start, kernels), epsilon)
         for method in chain.methods():
             try:
-                found = method.leakage(chain, epsilon, query=ANY)
+                found = method.bound(chain, epsilon, query=ANY)
             except NotApplicable:
                 continue
             assert found.value >= attained * (1 - 1e-11), method.name
@@ -148,9 +148,9 @@ def test_an_unclipped_release_is_refused_by_every_method(model):
     query = LinearQuery(gap=0.1)
     for method in model.methods():
         with pytest.raises(NotApplicable):
-            method.leakage(model, 0.5, query=query)
+            method.bound(model, 0.5, query=query)
         with pytest.raises(NotApplicable):
-            method.budget(model, 0.5, query=query)
+            method.invert(model, 0.5, query=query)
 
 
 def test_a_time_varying_chain_without_a_start_is_still_bounded():
@@ -197,7 +197,7 @@ def test_a_count_on_frozen_records_keeps_the_target(target):
     found = calibrate(chain, target, query=CountQuery([0]))
     assert found.achieves.value <= target
     if target <= 7:
-        level = CountMethod().budget(chain, target, query=CountQuery([0]))
+        level = CountTheorem().invert(chain, target, query=CountQuery([0]))
         assert leakage(chain, level, query=CountQuery([0])).value <= target
 
 
@@ -225,9 +225,9 @@ def test_what_is_not_an_array_of_numbers_is_a_model_error(build):
 
 def test_the_window_bound_of_a_long_time_varying_chain_is_not_tried_unasked():
     chain = MarkovChain([TWO] * 1000, [0.5, 0.5])
-    assert "never worse" in WindowMethod().too_costly(chain, query=ANY)
+    assert "never worse" in WindowTheorem().too_costly(chain, query=ANY)
     short = MarkovChain([TWO] * 10, [0.5, 0.5])
-    assert WindowMethod().too_costly(short, query=ANY) is None
+    assert WindowTheorem().too_costly(short, query=ANY) is None
 
 
 def test_rows_that_differ_in_the_last_bit_are_not_called_independent():
@@ -240,5 +240,5 @@ def test_rows_that_differ_in_the_last_bit_are_not_called_independent():
 def test_a_path_leaks_as_the_chain_does(size):
     path = TreeModel([None, *range(size - 1)], TWO)
     chain = finite_leakage(0.7, projective_diameter(TWO), size=size)
-    found = TreeMethod().leakage(path, 0.7, query=ANY)
+    found = TreeTheorem().bound(path, 0.7, query=ANY)
     assert found.value == pytest.approx(chain.value, rel=1e-12)

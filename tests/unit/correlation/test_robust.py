@@ -8,29 +8,29 @@ import math
 import pytest
 
 from undertow.correlation.calibrate import calibrate, calibrate_over, explain, what_if
-from undertow.correlation.group import Blocks, GeneralMethod, Independent
+from undertow.correlation.group import Blocks, GeneralTheorem, Independent
 from undertow.correlation.leak import leakage
-from undertow.correlation.model import Method
 from undertow.correlation.query import CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
+from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import InfeasibleTarget, NotApplicable
 
 
-class Curve(Method):
+class Curve(LeakageTheorem):
     """Half of the group's bound, with an error of its own for small targets."""
 
     name = "curve"
-    theorem = "a test"
+    source = "a test"
 
-    def leakage(self, model, epsilon, *, query):
+    def bound(self, model, epsilon, /, *, query=None):
         return Leakage(
-            epsilon * max(1, model.largest_group / 2), self.theorem, method=self.name
+            epsilon * max(1, model.largest_group / 2), self.source, method=self.name
         )
 
 
 class Modelled(Blocks):
     def methods(self):
-        return (Curve(), GeneralMethod())
+        return (Curve(), GeneralTheorem())
 
 
 class Impossible(Blocks):
@@ -38,14 +38,14 @@ class Impossible(Blocks):
         return (Never(),)
 
 
-class Never(Method):
+class Never(LeakageTheorem):
     name = "never"
-    theorem = "a test"
+    source = "a test"
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(epsilon + 4, self.theorem)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(epsilon + 4, self.source)
 
-    def budget(self, model, target, *, query):
+    def invert(self, model, target, /, *, query=None):
         raise InfeasibleTarget(f"target must be above 4, got {target}.", least=4.0)
 
 

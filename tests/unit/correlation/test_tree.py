@@ -13,7 +13,7 @@ from undertow.correlation.markov.projective import (
     log_diameter,
     projective_diameter,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
+from undertow.correlation.markov.tree import TreeModel, TreeTheorem, tree_leakages
 from undertow.correlation.query import AnyQuery
 from undertow.errors import ModelError, NotApplicable
 
@@ -66,7 +66,7 @@ def test_the_bound_covers_all_mechanisms(shape, seed):
     law = markov_oracle.tree_law(SHAPES[shape], kernels, root)
     for epsilon in (0.1, 2.0):
         exact = worst_case_leakage(JointTable(law), epsilon).value
-        bound = TreeMethod().leakage(tree, epsilon, query=ANY).value
+        bound = TreeTheorem().bound(tree, epsilon, query=ANY).value
         assert exact <= bound * (1 + 1e-9)
         assert exact >= 0.3 * bound
 
@@ -74,7 +74,7 @@ def test_the_bound_covers_all_mechanisms(shape, seed):
 def test_a_path_is_a_chain():
     tree = TreeModel([None, *range(8)], P)
     for epsilon in (0.1, 1.0, 5.0):
-        found = TreeMethod().leakage(tree, epsilon, query=ANY).value
+        found = TreeTheorem().bound(tree, epsilon, query=ANY).value
         chain = finite_leakage(epsilon, projective_diameter(P), size=9).value
         assert found == pytest.approx(chain, rel=1e-11)
 
@@ -118,15 +118,15 @@ def test_the_bound_is_capped_and_falls_back_to_the_general_one():
     assert leakage(tree, 0.1).value == pytest.approx(0.3, rel=1e-11)
     zero = TreeModel([None, 0, 0], [P, [[1.0, 0.0], [0.5, 0.5]]])
     with pytest.raises(NotApplicable, match="edge to record 2; use method 'general'"):
-        TreeMethod().leakage(zero, 0.1, query=ANY)
+        TreeTheorem().bound(zero, 0.1, query=ANY)
     assert leakage(zero, 0.1).method == "general"
 
 
 def test_calibrating_and_bounding_cancel():
     tree = TreeModel(SHAPES["fork"], P)
     for target in (1e-6, 0.1, 1.0, 30.0):
-        level = TreeMethod().budget(tree, target, query=ANY)
-        achieved = TreeMethod().leakage(tree, level, query=ANY).value
+        level = TreeTheorem().invert(tree, target, query=ANY)
+        achieved = TreeTheorem().bound(tree, level, query=ANY).value
         assert achieved <= target
         assert achieved == pytest.approx(target, rel=1e-9)
 
@@ -191,7 +191,7 @@ def test_long_trees_do_not_underflow():
 
 
 def test_the_worst_record_is_named():
-    found = TreeMethod().leakage(TreeModel(SHAPES["star"], P), 0.3, query=ANY)
+    found = TreeTheorem().bound(TreeModel(SHAPES["star"], P), 0.3, query=ANY)
     assert found.witness.details["target"] == 0
     bounds = tree_leakages(TreeModel(SHAPES["star"], P), 0.3)
     assert all(bounds[0] >= b for b in itertools.islice(bounds, 1, None))

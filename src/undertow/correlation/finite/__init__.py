@@ -14,27 +14,27 @@ from undertow.correlation.finite.joint import (
     two_point_law,
 )
 from undertow.correlation.finite.laplace import (
-    LaplaceJointMethod,
+    LaplaceJointTheorem,
     laplace_leakage,
     laplace_ratio_suprema,
     laplace_ratio_supremum,
 )
 from undertow.correlation.finite.program import (
-    ProgramMethod,
+    ProgramTheorem,
     worst_case_kernel,
     worst_case_leakage,
 )
-from undertow.correlation.group import GeneralMethod
-from undertow.correlation.model import state_methods
+from undertow.correlation.group import GeneralTheorem
+from undertow.correlation.theorem import state_methods
 
-state_methods(JointTable, LaplaceJointMethod(), ProgramMethod(), GeneralMethod())
+state_methods(JointTable, LaplaceJointTheorem(), ProgramTheorem(), GeneralTheorem())
 
 __all__ = [
     "ConditionalTable",
     "JointTable",
-    "LaplaceJointMethod",
+    "LaplaceJointTheorem",
     "MetricVerdict",
-    "ProgramMethod",
+    "ProgramTheorem",
     "exact_leakage",
     "is_bayesian_metric_private",
     "laplace_leakage",

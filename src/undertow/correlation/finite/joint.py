@@ -18,15 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count
-from undertow.correlation.model import (
-    Assumptions,
-    Conditional,
-    Known,
-    Method,
-    Model,
-    stated_methods,
-)
+from undertow.correlation.model import Assumptions, Conditional, Known, Model
 from undertow.correlation.query import CountQuery, LinearQuery, Query
+from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import AssumptionError, MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.continuous import LaplaceMechanism
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
@@ -171,7 +165,7 @@ class JointTable(Model):
             split += " (search cut short: a group may split further)"
         return Assumptions((total, split), ("the table is the law of the data",))
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the Laplace engine, the program over all mechanisms, and m epsilon."""
         return stated_methods(self)
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,14 +37,14 @@ from undertow.correlation.finite.joint import (
     outer_sum,
     require_lattice,
 )
-from undertow.correlation.model import Method, check_level, largest_epsilon
+from undertow.correlation.level import largest_level
 from undertow.correlation.query import CountQuery, LinearQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import NotApplicable
 from undertow.numeric.array import Floats
 from undertow.results import Witness
 
-_THEOREM = "Definition 2.27 (exact for Laplace noise)"
 # Entries up to which method="best" tabulates: some seconds for a calibration.
 _CHEAP = 2**22
 
@@ -98,53 +98,76 @@ def laplace_leakage(
     >>> round(laplace_leakage(flatmates, 1.0, query=sum).value, 7)
     1.7761366
     """
-    b, scope = check_positive(scale, "scale"), _scope_of(query)
-    laws = list(answer_laws(joint, query))
+    b, answers = check_positive(scale, "scale"), _Answers(joint, query)
     if step is not None:
-        for law in laws:
+        for law in answers.laws:
             require_lattice(law.support.tolist(), step)
-    value, witness = _worst(joint, laws, b, scope)
     noise = "Laplace" if step is None else "discrete Laplace"
-    return Leakage(
-        value,
-        _THEOREM,
-        checked=("the table is a probability law",),
-        unchecked=("the table is the law of the data",),
-        witness=witness,
-        tight=True,
-        method=LaplaceJointMethod.name,
-        model=joint.summary,
-        mechanisms=f"{noise} noise of scale {b:g} on the query",
-        scope=scope,
-    )
+    return LaplaceJointTheorem().at_scale(answers, b, noise=noise)
 
 
-class LaplaceJointMethod(Method):
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """A query of a law of the records; the laws of its answer are tabulated once."""
+
+    joint: JointTable
+    query: FiniteQuery
+    sensitivity: float = 1.0
+
+    @cached_property
+    def laws(self) -> list[AnswerLaws]:
+        """The law of the answer for each group of records."""
+        return list(answer_laws(self.joint, self.query))
+
+    @property
+    def scope(self) -> Scope:
+        """The pairs of secrets compared."""
+        return _scope_of(self.query)
+
+
+class LaplaceJointTheorem(FormulaTheorem):
     """The exact leakage of a count or linear query with Laplace noise."""
 
-    name: ClassVar[str] = "laplace-exact"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "laplace-exact"
+    source = "Definition 2.27 (exact for Laplace noise)"
+    published = False
+    checked = ("the table is a probability law",)
+    unchecked = ("the table is the law of the data",)
 
-    def leakage(self, model: JointTable, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: JointTable, query: Query) -> _Answers:
+        """Return the query with its sensitivity; its answers are tabulated once."""
+        return _Answers(model, query, query.sensitivity(model))
+
+    def at(self, given: _Answers, epsilon: float) -> Leakage:
         """Return the exact leakage at scale sensitivity over `epsilon`."""
-        epsilon = check_level(epsilon)
-        sensitivity = query.sensitivity(model)
-        if epsilon == 0 or sensitivity == 0:
-            answer_table(model, query)  # refuses queries without known answers
-            return Leakage(
-                0.0, self.theorem, tight=True, method=self.name, scope=_scope_of(query)
+        if epsilon == 0 or given.sensitivity == 0:
+            answer_table(given.joint, given.query)  # refuses unknown answers
+            return self.stated(
+                0.0, checked=(), unchecked=(), tight=True, scope=given.scope
             )
-        return laplace_leakage(model, sensitivity / epsilon, query=query)
+        return self.at_scale(given, given.sensitivity / epsilon)
 
-    def budget(self, model: JointTable, target: float, *, query: Query) -> float:
-        """Return the largest DP level within `target`; the laws are tabulated once."""
-        sensitivity, scope = query.sensitivity(model), _scope_of(query)
-        laws = list(answer_laws(model, query))
-        if sensitivity == 0:
-            return check_positive(target, "target")
-        return largest_epsilon(
-            lambda epsilon: _worst(model, laws, sensitivity / epsilon, scope)[0],
+    def at_scale(
+        self, given: _Answers, scale: float, *, noise: str = "Laplace"
+    ) -> Leakage:
+        """Return the exact leakage at a scale of the noise."""
+        value, witness = _worst(given.joint, given.laws, scale, given.scope)
+        return self.stated(
+            value,
+            witness=witness,
+            tight=True,
+            model=given.joint.summary,
+            mechanisms=f"{noise} noise of scale {scale:g} on the query",
+            scope=given.scope,
+        )
+
+    def within(self, given: _Answers, target: float) -> float:
+        """Return the largest DP level within `target`."""
+        joint, laws, scope = given.joint, given.laws, given.scope
+        if given.sensitivity == 0:
+            return target
+        return largest_level(
+            lambda level: _worst(joint, laws, given.sensitivity / level, scope)[0],
             target,
             name=self.name,
         )

@@ -11,22 +11,22 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_positive
 from undertow.correlation.finite.joint import FACTOR_TOLERANCE, JointTable
-from undertow.correlation.model import Method, check_level
+from undertow.correlation.level import attained_level, check_level
 from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import NotApplicable
 from undertow.numeric.array import Floats
 from undertow.numeric.rounding import inflate, nudge_up
 from undertow.results import Witness
 
-_THEOREM = "Definition 2.27 over all mechanisms (linear program)"
 # Databases of one group beyond which no program is solved, and number of programs
 # beyond which none is solved without being asked.
 _LARGEST = 4096
@@ -36,7 +36,6 @@ _MARGIN = 1e-11
 # Log of the least probability of "yes" that a float tells from zero, with room.
 _KERNEL_EXPONENT = 690.0
 _TIGHT = 1e-7
-_WIDTH = 1e-10
 
 
 def worst_case_leakage(
@@ -86,23 +85,7 @@ def worst_case_leakage(
     >>> round(found.value, 6), found.tight
     (1.776137, True)
     """
-    epsilon = check_level(epsilon)
-    found = _worst(joint, epsilon, adversaries) if epsilon > 0 else None
-    words = adversaries if isinstance(adversaries, str) else "listed"
-    return Leakage(
-        found.upper if found else 0.0,
-        _THEOREM,
-        checked=("the table is a probability law", "dual certificates"),
-        unchecked=("the table is the law of the data",),
-        witness=found.witness(joint) if found else None,
-        tight=True if not found or found.is_attained else None,
-        method=ProgramMethod.name,
-        model=joint.summary,
-        attackers={
-            "all": "anyone who knows any subset of the other records",
-            "none-known": "anyone who knows no other record",
-        }.get(words, "the listed attackers"),
-    )
+    return ProgramTheorem().at(joint, check_level(epsilon), adversaries)
 
 
 def worst_case_kernel(joint: JointTable, epsilon: float) -> Floats:
@@ -159,26 +142,54 @@ def worst_case_kernel(joint: JointTable, epsilon: float) -> Floats:
     return np.stack([yes, 1 - yes], axis=-1)
 
 
-class ProgramMethod(Method):
+class ProgramTheorem(FormulaTheorem):
     """The exact leakage of the worst epsilon-DP mechanism, for any query."""
 
-    name: ClassVar[str] = "program"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "program"
+    source = "Definition 2.27 over all mechanisms (linear program)"
+    published = False
+    checked = (
+        "the table is a probability law",
+        "dual certificates",
+    )
+    unchecked = ("the table is the law of the data",)
 
-    def leakage(self, model: JointTable, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: JointTable, query: Query) -> JointTable:
+        """Return the table, for a DP release."""
+        if isinstance(query, LinearQuery) and query.gap is not None:
+            raise NotApplicable(
+                "the program over all mechanisms needs a DP release, got an unclipped "
+                f"query for secrets at most {query.gap:g} apart; give it "
+                "clip=(low, high)."
+            )
+        return model
+
+    def at(
+        self,
+        given: JointTable,
+        epsilon: float,
+        adversaries: str | Iterable[Adversary] = "all",
+    ) -> Leakage:
         """Return the certified worst leakage over all `epsilon`-DP mechanisms."""
-        _require_dp(query)
-        return worst_case_leakage(model, epsilon)
+        found = _worst(given, epsilon, adversaries) if epsilon > 0 else None
+        words = adversaries if isinstance(adversaries, str) else "listed"
+        return self.stated(
+            found.upper if found else 0.0,
+            witness=found.witness(given) if found else None,
+            tight=True if not found or found.is_attained else None,
+            model=given.summary,
+            attackers={
+                "all": "anyone who knows any subset of the other records",
+                "none-known": "anyone who knows no other record",
+            }.get(words, "the listed attackers"),
+        )
 
-    def budget(self, model: JointTable, target: float, *, query: Query) -> float:
+    def within(self, given: JointTable, target: float) -> float:
         """Return a level within `target`, the largest to 1e-10 relative."""
-        _require_dp(query)
-        target = check_positive(target, "target")
         # The general bound caps the value, so this end is within the target.
-        low = target / model.largest_group * (1 - 100 * _margin(model))
-        return _rising_root(
-            lambda level: worst_case_leakage(model, level).value, target, low, target
+        low = target / given.largest_group * (1 - 100 * _margin(given))
+        return attained_level(
+            lambda level: self.at(given, level).value, target, low, target
         )
 
     def too_costly(self, model: JointTable, *, query: Query) -> str | None:
@@ -296,39 +307,6 @@ def _require_small(joint: JointTable) -> None:
             f"the program over all mechanisms needs at most {_LARGEST} databases in "
             f"one independent group, got {cells}; use the general bound."
         )
-
-
-def _require_dp(query: Query) -> None:
-    if isinstance(query, LinearQuery) and query.gap is not None:
-        raise NotApplicable(
-            "the program over all mechanisms needs a DP release, got an unclipped "
-            f"query for secrets at most {query.gap:g} apart; give it clip=(low, high)."
-        )
-
-
-def _rising_root(
-    rising: Callable[[float], float], target: float, low: float, high: float
-) -> float:
-    """Return a point at which `rising` is at most `target`, near the last such one.
-
-    False position with halved weights (the Illinois rule) and a small overshoot, so
-    that both ends move; every fourth step halves, so that it ends.
-    """
-    above, below = rising(high) - target, rising(low) - target
-    if above <= 0:
-        return high
-    for step in itertools.count(1):
-        share = 0.5 if step % 4 == 0 else below / (below - above)
-        middle = low + share * (high - low)
-        middle = min(max(middle, low + 0.3 * _WIDTH * high), high - 0.3 * _WIDTH * high)
-        if high - low <= _WIDTH * high or not low < middle < high:
-            break
-        gap = rising(middle) - target
-        if gap <= 0:
-            low, below, above = middle, gap, above / 2
-        else:
-            high, above, below = middle, gap, below / 2
-    return low
 
 
 # Attackers and pairs of secrets of a finite law, as laws of the unknown records.

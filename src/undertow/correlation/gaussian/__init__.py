@@ -43,7 +43,7 @@ from undertow.correlation.gaussian.structure import (
     precision_factor,
     toeplitz_factor,
 )
-from undertow.correlation.model import state_methods
+from undertow.correlation.theorem import state_methods
 
 state_methods(GaussianModel, *gaussian_methods())
 state_methods(ExchangeableGaussian, *gaussian_methods(exchangeable=True))

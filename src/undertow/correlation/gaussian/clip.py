@@ -28,7 +28,7 @@ from undertow.correlation.gaussian.method import gaussian_factor
 from undertow.correlation.gaussian.model import LimitedGaussian
 from undertow.correlation.gaussian.shift import MAX_BLOCK, Saturation, ShiftFactor
 from undertow.correlation.group import general_leakage
-from undertow.correlation.model import check_level
+from undertow.correlation.level import check_level
 from undertow.correlation.query import Scope
 from undertow.correlation.result import Leakage, adversary_witness
 from undertow.errors import ModelError, ScopeWarning

@@ -18,14 +18,9 @@ from undertow.correlation.gaussian.shift import (
     standardised,
     worst_factor,
 )
-from undertow.correlation.model import (
-    Assumptions,
-    Conditional,
-    Method,
-    Model,
-    stated_methods,
-)
+from undertow.correlation.model import Assumptions, Conditional, Model
 from undertow.correlation.result import Adversary
+from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
 
@@ -138,7 +133,7 @@ class GaussianModel(Model):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.summary}>"
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the methods that may bound leakage, the strongest first."""
         return stated_methods(self)
 

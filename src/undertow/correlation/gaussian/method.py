@@ -16,19 +16,21 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow._validate import check_choice, check_count, check_finite, check_positive
+from undertow._validate import check_choice, check_count, check_finite
 from undertow.correlation.gaussian.block import (
     ExchangeableGaussian,
     exchangeable_factor,
 )
 from undertow.correlation.gaussian.law import Limits, searched_factor
 from undertow.correlation.gaussian.shift import MAX_BLOCK, Saturation, ShiftFactor
-from undertow.correlation.group import GeneralMethod
-from undertow.correlation.model import Method, Model, check_level
+from undertow.correlation.group import GeneralTheorem
+from undertow.correlation.level import scaled_down
+from undertow.correlation.model import Model
 from undertow.correlation.query import LinearQuery, LipschitzQuery, Query
 from undertow.correlation.result import Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem, LeakageTheorem, multiple
 from undertow.errors import NotApplicable
-from undertow.numeric.exact import exact, round_down, round_up, round_up_decimal
+from undertow.numeric.exact import exact, round_down, round_up
 from undertow.numeric.rounding import inflate, nudge_down
 from undertow.numeric.search import greatest_float
 
@@ -41,7 +43,7 @@ _SHARP = 1e-9
 _CLIPPED = Saturation(((1.0, 1.0),), 1.0)
 
 
-class FactorMethod(Method):
+class FactorTheorem(FormulaTheorem):
     """A theorem of the form: leakage at most a factor times the DP level."""
 
     tight: ClassVar[bool | None] = None
@@ -50,35 +52,31 @@ class FactorMethod(Method):
     def factor(self, model: Any, query: Query) -> ShiftFactor:
         """Return the factor, rounded up, or raise NotApplicable."""
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Any, query: Query) -> tuple[ShiftFactor, Query]:
+        """Return the factor, and the query that it is about."""
+        return self.factor(model, query), query
+
+    def at(self, given: tuple[ShiftFactor, Query], epsilon: float) -> Leakage:
         """Return the factor times `epsilon`."""
-        epsilon = check_level(epsilon)
-        found = self.factor(model, query)
+        found, query = given
         witness = None
         if found.adversary is not None:
             witness = adversary_witness(found.adversary, pair=query.clip)
-        return Leakage(
-            round_up_decimal(Fraction(exact(epsilon)) * Fraction(found.value)),
-            self.theorem,
+        return self.stated(
+            multiple(epsilon, Fraction(found.value)),
             checked=(found.reason,) if found.reason else (),
             witness=witness,
             tight=self.tight if found.margin <= _SHARP * found.value else None,
-            method=self.name,
             mechanisms=mechanisms_of(query),
             scope=query.scope(),
         )
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: tuple[ShiftFactor, Query], target: float) -> float:
         """Return `target` over the factor, rounded down."""
-        target = check_positive(target, "target")
-        factor = Fraction(self.factor(model, query).value)
-        level = float(target / factor)
-        while Fraction(exact(level)) * factor > exact(target):
-            level = nudge_down(level)
-        return level
+        return scaled_down(target, Fraction(given[0].value))
 
 
-class LinearExactMethod(FactorMethod):
+class LinearExactTheorem(FactorTheorem):
     """The exact leakage of Laplace noise on an unclipped linear query.
 
     Notes
@@ -88,9 +86,9 @@ class LinearExactMethod(FactorMethod):
     nowhere else: never used for a clipped release.
     """
 
-    name: ClassVar[str] = "linear-exact"
-    theorem: ClassVar[str] = "exact for unclipped linear queries (Gaussian leakage)"
-    published: ClassVar[bool] = False
+    name = "linear-exact"
+    source = "exact for unclipped linear queries (Gaussian leakage)"
+    published = False
     tight: ClassVar[bool | None] = True
 
     def factor(self, model: Any, query: Query) -> ShiftFactor:
@@ -111,7 +109,7 @@ class LinearExactMethod(FactorMethod):
         return _costly(model)
 
 
-class CovarianceMethod(FactorMethod):
+class CovarianceTheorem(FactorTheorem):
     """The bound of one attacker, maximised over all of them by search.
 
     Notes
@@ -120,8 +118,8 @@ class CovarianceMethod(FactorMethod):
     any covariance, any variances. After clipping never above the group size.
     """
 
-    name: ClassVar[str] = "covariance"
-    theorem: ClassVar[str] = "Lemma 6.10, over every attacker"
+    name = "covariance"
+    source = "Lemma 6.10, over every attacker"
 
     def factor(self, model: Any, query: Query) -> ShiftFactor:
         """Return the largest factor over all attackers."""
@@ -133,7 +131,7 @@ class CovarianceMethod(FactorMethod):
         return _costly(model)
 
 
-class SaturatedMethod(FactorMethod):
+class SaturatedTheorem(FactorTheorem):
     """As the covariance method, each clipped record counting for at most one.
 
     Notes
@@ -142,9 +140,9 @@ class SaturatedMethod(FactorMethod):
     width of the interval, and by its own weight. Never above the covariance method.
     """
 
-    name: ClassVar[str] = "saturated"
-    theorem: ClassVar[str] = "coupling by partial shifts (Gaussian clipping)"
-    published: ClassVar[bool] = False
+    name = "saturated"
+    source = "coupling by partial shifts (Gaussian clipping)"
+    published = False
 
     def factor(self, model: Any, query: Query) -> ShiftFactor:
         """Return the largest saturated factor over all attackers."""
@@ -162,7 +160,7 @@ class SaturatedMethod(FactorMethod):
         return _costly(model)
 
 
-class StructuredMethod(FactorMethod):
+class StructuredTheorem(FactorTheorem):
     """The factor of the attacker who knows nothing, where that is the worst.
 
     Notes
@@ -171,9 +169,9 @@ class StructuredMethod(FactorMethod):
     up to signs, or the covariance is diagonally dominant. Any size.
     """
 
-    name: ClassVar[str] = "structured"
-    theorem: ClassVar[str] = "row sums (Gaussian structure)"
-    published: ClassVar[bool] = False
+    name = "structured"
+    source = "row sums (Gaussian structure)"
+    published = False
 
     def factor(self, model: Any, query: Query) -> ShiftFactor:
         """Return the largest row sum over its variance."""
@@ -184,12 +182,12 @@ class StructuredMethod(FactorMethod):
         return _capped(found, model, clipped)
 
 
-class ExchangeableMethod(FactorMethod):
+class ExchangeableTheorem(FactorTheorem):
     """The search over how many members of each class are known."""
 
-    name: ClassVar[str] = "exchangeable"
-    theorem: ClassVar[str] = "Lemma 6.10, over every number of known members"
-    published: ClassVar[bool] = False
+    name = "exchangeable"
+    source = "Lemma 6.10, over every number of known members"
+    published = False
 
     def factor(self, model: Any, query: Query) -> ShiftFactor:
         """Return the largest factor over all attackers."""
@@ -203,7 +201,7 @@ class ExchangeableMethod(FactorMethod):
         return _capped(found, model, clipped)
 
 
-class _ClosedForm(FactorMethod):
+class _ClosedForm(FactorTheorem):
     """A closed form in group size and largest correlation."""
 
     variant: ClassVar[Variant]
@@ -239,69 +237,69 @@ class _ClosedForm(FactorMethod):
         return gaussian_factor(limits.group, rho, variant=self.variant, sd_ratio=ratio)
 
 
-class SharpMethod(_ClosedForm):
+class SharpTheorem(_ClosedForm):
     """The sharp closed form; unequal standard deviations enter by their ratio."""
 
-    name: ClassVar[str] = "sharp"
-    theorem: ClassVar[str] = "sharp closed form (Gaussian leakage)"
-    published: ClassVar[bool] = False
+    name = "sharp"
+    source = "sharp closed form (Gaussian leakage)"
+    published = False
     variant: ClassVar[Variant] = "sharp"
     equal_variances: ClassVar[bool] = False
 
 
-class IntermediateMethod(_ClosedForm):
+class IntermediateTheorem(_ClosedForm):
     """The bound inside the proof of Theorem 6.14, before it is simplified.
 
     A step of a proof, not a stated theorem: not counted as published.
     """
 
-    name: ClassVar[str] = "intermediate"
-    theorem: ClassVar[str] = "Equation 6.29"
-    published: ClassVar[bool] = False
+    name = "intermediate"
+    source = "Equation 6.29"
+    published = False
     variant: ClassVar[Variant] = "intermediate"
 
 
-class ThesisMethod(_ClosedForm):
+class ThesisTheorem(_ClosedForm):
     """The Gaussian bound of the thesis; for equal variances only."""
 
-    name: ClassVar[str] = "thesis"
-    theorem: ClassVar[str] = "Theorem 6.14 (Gaussian bound)"
+    name = "thesis"
+    source = "Theorem 6.14 (Gaussian bound)"
     variant: ClassVar[Variant] = "thesis"
 
 
-class GaussianGeneralMethod(GeneralMethod):
+class GaussianGeneralTheorem(GeneralTheorem):
     """The general bound, refused where the release is not DP at all.
 
     It holds for every pair of secrets, outside the clip interval too.
     """
 
-    def leakage(self, model: Model, epsilon: float, *, query: Query) -> Leakage:
-        """Return m times `epsilon`, for a DP release."""
+    def read(self, model: Model, query: Query) -> int:
+        """Return the most records in one group, for a DP release."""
         require_dp(query)
-        return super().leakage(model, epsilon, query=query)
-
-    def budget(self, model: Model, target: float, *, query: Query) -> float:
-        """Return `target` over m, for a DP release."""
-        require_dp(query)
-        return super().budget(model, target, query=query)
+        return super().read(model, query)
 
 
-def gaussian_methods(*, exchangeable: bool = False) -> tuple[Method, ...]:
+def gaussian_methods(*, exchangeable: bool = False) -> tuple[LeakageTheorem, ...]:
     """Return the methods for a known covariance, the strongest first."""
-    more: tuple[Method, ...] = (ExchangeableMethod(),) if exchangeable else ()
+    more: tuple[LeakageTheorem, ...] = (ExchangeableTheorem(),) if exchangeable else ()
     return (
-        LinearExactMethod(),
+        LinearExactTheorem(),
         *more,
-        SaturatedMethod(),
-        StructuredMethod(),
-        CovarianceMethod(),
+        SaturatedTheorem(),
+        StructuredTheorem(),
+        CovarianceTheorem(),
         *limited_methods(),
     )
 
 
-def limited_methods() -> tuple[Method, ...]:
+def limited_methods() -> tuple[LeakageTheorem, ...]:
     """Return the methods for limited correlations, the strongest first."""
-    return SharpMethod(), IntermediateMethod(), ThesisMethod(), GaussianGeneralMethod()
+    return (
+        SharpTheorem(),
+        IntermediateTheorem(),
+        ThesisTheorem(),
+        GaussianGeneralTheorem(),
+    )
 
 
 def _capped(found: ShiftFactor, model: Any, clipped: bool) -> ShiftFactor:

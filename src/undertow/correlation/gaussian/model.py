@@ -27,8 +27,9 @@ from undertow.correlation.gaussian.shift import (
     connected_blocks,
 )
 from undertow.correlation.gaussian.structure import dense_structured_factor
-from undertow.correlation.model import Assumptions, Known, Method, Model, stated_methods
+from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.observation import GoodnessOfFit, normality_checks
+from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import EstimatedModelWarning, ModelError
 from undertow.numeric.array import Array
 
@@ -363,7 +364,7 @@ class LimitedGaussian(Model):
         """Return group size, largest correlation and ratio of standard deviations."""
         return Limits(self.largest_group, self.correlation, self.sd_ratio)
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the closed forms, the strongest first."""
         return stated_methods(self)
 

@@ -1,12 +1,12 @@
 """Markov chains and trees: what a release leaks about records that follow one."""
 
-from undertow.correlation.group import GeneralMethod
+from undertow.correlation.group import GeneralTheorem
 from undertow.correlation.markov.chain import MarkovChain, MarkovFamily
-from undertow.correlation.markov.count import CountMethod
-from undertow.correlation.markov.pairwise import BoxMethod, PairwiseMethod
+from undertow.correlation.markov.count import CountTheorem
+from undertow.correlation.markov.pairwise import BoxTheorem, PairwiseTheorem
 from undertow.correlation.markov.projective import (
-    OmegaMethod,
-    ProjectiveMethod,
+    OmegaTheorem,
+    ProjectiveTheorem,
     column_ratio,
     finite_leakage,
     mixing_time,
@@ -19,9 +19,9 @@ from undertow.correlation.markov.projective import (
     window_leakage,
 )
 from undertow.correlation.markov.published import (
-    GammaMethod,
-    RatioMethod,
-    ZhaoMethod,
+    GammaTheorem,
+    RatioTheorem,
+    ZhaoTheorem,
     accuracy_factor,
     gamma_budget,
     gamma_leakage,
@@ -30,48 +30,48 @@ from undertow.correlation.markov.published import (
     ratio_threshold,
 )
 from undertow.correlation.markov.steps import (
-    BlockMethod,
+    BlockTheorem,
     HigherOrderChain,
-    StepMethod,
-    WindowMethod,
+    StepTheorem,
+    WindowTheorem,
     step_diameters,
     step_leakage,
     window_bound,
 )
-from undertow.correlation.markov.tree import TreeMethod, TreeModel, tree_leakages
-from undertow.correlation.markov.two_state import TwoStateMethod
-from undertow.correlation.model import state_methods
+from undertow.correlation.markov.tree import TreeModel, TreeTheorem, tree_leakages
+from undertow.correlation.markov.two_state import TwoStateTheorem
+from undertow.correlation.theorem import state_methods
 
 state_methods(
     MarkovChain,
-    TwoStateMethod(),
-    CountMethod(),
-    PairwiseMethod(),
-    BoxMethod(),
-    ProjectiveMethod(),
-    StepMethod(),
-    WindowMethod(),
-    RatioMethod(),
-    OmegaMethod(),
-    GammaMethod(),
-    ZhaoMethod(),
-    GeneralMethod(),
+    TwoStateTheorem(),
+    CountTheorem(),
+    PairwiseTheorem(),
+    BoxTheorem(),
+    ProjectiveTheorem(),
+    StepTheorem(),
+    WindowTheorem(),
+    RatioTheorem(),
+    OmegaTheorem(),
+    GammaTheorem(),
+    ZhaoTheorem(),
+    GeneralTheorem(),
 )
 
 __all__ = [
-    "BlockMethod",
-    "GammaMethod",
+    "BlockTheorem",
+    "GammaTheorem",
     "HigherOrderChain",
     "MarkovChain",
     "MarkovFamily",
-    "OmegaMethod",
-    "ProjectiveMethod",
-    "RatioMethod",
-    "StepMethod",
-    "TreeMethod",
+    "OmegaTheorem",
+    "ProjectiveTheorem",
+    "RatioTheorem",
+    "StepTheorem",
     "TreeModel",
-    "WindowMethod",
-    "ZhaoMethod",
+    "TreeTheorem",
+    "WindowTheorem",
+    "ZhaoTheorem",
     "accuracy_factor",
     "column_ratio",
     "finite_leakage",

@@ -34,7 +34,7 @@ from undertow.correlation.markov.projective import (
     stationary_law,
     transition_ratio,
 )
-from undertow.correlation.model import Assumptions, Known, Method, Model, stated_methods
+from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.observation import (
     GoodnessOfFit,
     anytime_limits,
@@ -43,6 +43,7 @@ from undertow.correlation.observation import (
     count_transitions,
     count_triples,
 )
+from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import EstimatedModelWarning, ModelError, NotApplicable
 from undertow.mechanisms import NoiseSource
 from undertow.mechanisms.noise.secure import read_source
@@ -305,7 +306,7 @@ class MarkovChain(Model):
             ),
         )
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return every method for chains, the strongest first."""
         return stated_methods(self)
 
@@ -428,12 +429,12 @@ class MarkovFamily(Model):
             )
         )
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the closed form and the general bound."""
-        from undertow.correlation.group import GeneralMethod
-        from undertow.correlation.markov.projective import ProjectiveMethod
+        from undertow.correlation.group import GeneralTheorem
+        from undertow.correlation.markov.projective import ProjectiveTheorem
 
-        return ProjectiveMethod(), GeneralMethod()
+        return ProjectiveTheorem(), GeneralTheorem()
 
     def sample(self, count: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Refuse: a class of chains is not one law."""

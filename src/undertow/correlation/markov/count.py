@@ -8,29 +8,29 @@ two-state chains exactly as much. The theorems and their proofs are on the theor
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._validate import check_positive
 from undertow.correlation.group import general_budget, general_leakage
+from undertow.correlation.level import smooth_level
 from undertow.correlation.markov.chain import MarkovChain
-from undertow.correlation.markov.pairwise import largest_level
-from undertow.correlation.markov.two_state import TwoStateMethod, require_start
-from undertow.correlation.model import Method, check_level
+from undertow.correlation.markov.two_state import (
+    TwoStateChain,
+    TwoStateTheorem,
+    require_start,
+)
 from undertow.correlation.query import CountQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
 from undertow.results import Witness
 
-_EXACT = "exact leakage of a count on a Markov chain"
-_ATTAINED = "exact conversion for two-state chains, attained by the count"
-_BOUND = "exact conversion for two-state chains"
 _MECHANISM = "the count with Laplace or discrete Laplace noise"
 _MARGIN = 1e-12
 # Operations of one evaluation: at most, and at most where nobody asked by name.
@@ -78,7 +78,7 @@ def count_leakage(
     3.3857125
     """
     query = CountQuery(int(z) for z in np.atleast_1d(np.asarray(states)))
-    return CountMethod().leakage(chain, epsilon, query=query)
+    return CountTheorem().bound(chain, epsilon, query=query)
 
 
 def count_budget(
@@ -93,44 +93,107 @@ def count_budget(
     0.250325787648
     """
     query = CountQuery(int(z) for z in np.atleast_1d(np.asarray(states)))
-    return CountMethod().budget(chain, target, query=query)
+    return CountTheorem().invert(chain, target, query=query)
 
 
-class CountMethod(Method):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Case:
+    """A count on a chain: its windows, or the chain for any mechanism, or constant."""
+
+    chain: Any
+    query: Query
+    windows: CountWindows | None = None
+    arrays: TwoStateChain | None = None
+    attained: bool = False
+
+
+class CountTheorem(FormulaTheorem):
     """The exact leakage of a noisy count."""
 
-    name: ClassVar[str] = "count"
-    theorem: ClassVar[str] = _EXACT
-    published: ClassVar[bool] = False
+    name = "count"
+    source = "exact leakage of a count on a Markov chain"
+    published = False
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Any, query: Query) -> _Case:
+        """Return the windows to evaluate, or the chain for any mechanism."""
+        counted = _counted(model, query)
+        if counted.all():
+            return _Case(model, query)
+        attained = model.states == 2 and _is_positive(model)
+        if not attained and _is_feasible(model, _MOST):
+            return _Case(model, query, windows=_windows(model, counted))
+        if model.states != 2:
+            raise NotApplicable(_too_long(model))
+        arrays = TwoStateTheorem().read(model, query)
+        return _Case(model, query, arrays=arrays, attained=attained)
+
+    def at(self, given: _Case, epsilon: float) -> Leakage:
         """Return the exact leakage, or that of the worst mechanism on two states."""
-        epsilon = check_level(epsilon)
-        counted = _counted(model, query)
-        if counted.all():
-            return _constant(query)
-        if model.states == 2 and _is_positive(model):
-            return _attained(model, epsilon, query)
-        if not _is_feasible(model, _MOST):
-            return _worst_mechanism(model, epsilon, query)
-        return _evaluated(model, _windows(model, counted), epsilon, query)
+        if given.arrays is not None:
+            return self._of_two_states(given, given.arrays, epsilon)
+        if given.windows is not None:
+            return self._evaluated(given, given.windows, epsilon)
+        return self.stated(
+            0.0,
+            theorem="a count of every state is constant",
+            checked=("every state is counted",),
+            tight=True,
+            mechanisms=_MECHANISM,
+            scope=given.query.scope(),
+        )
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: _Case, target: float) -> float:
         """Return the largest level found within the target."""
-        target = check_positive(target, "target")
-        counted = _counted(model, query)
-        if counted.all():
+        if given.arrays is not None:
+            return TwoStateTheorem().within(given.arrays, target)
+        if given.windows is None:
             return target
-        alike = model.states == 2 and _is_positive(model)
-        if alike or not _is_feasible(model, _MOST):
-            if model.states != 2:
-                raise NotApplicable(_too_long(model))
-            return TwoStateMethod().budget(model, target, query=query)
-        windows = _windows(model, counted)
-        return largest_level(
-            lambda level: _evaluated(model, windows, level, query).value,
+        windows = given.windows
+        return smooth_level(
+            lambda level: self._evaluated(given, windows, level).value,
             target,
-            low=general_budget(target, model.require_size("an exact count")),
+            low=general_budget(target, given.chain.require_size("an exact count")),
+        )
+
+    def _of_two_states(
+        self, given: _Case, arrays: TwoStateChain, epsilon: float
+    ) -> Leakage:
+        """Return the value that a count attains on a positively dependent chain.
+
+        On other chains, where no count may attain it, what no mechanism exceeds.
+        """
+        found = TwoStateTheorem().at(arrays, epsilon)
+        same: dict[str, Any] = {
+            "method": self.name,
+            "mechanisms": _MECHANISM,
+            "scope": given.query.scope(),
+        }
+        if not given.attained:
+            return replace(found, tight=None, **same)
+        note = "seeing a noisy count below or above every possible one attains it"
+        return replace(
+            found,
+            theorem=f"{found.theorem}, attained by the count",
+            checked=(*found.checked, "neighbouring records are positively dependent"),
+            witness=_noted(found.witness, note),
+            **same,
+        )
+
+    def _evaluated(
+        self, given: _Case, windows: CountWindows, epsilon: float
+    ) -> Leakage:
+        size = windows.length
+        worst = windows.largest(epsilon)
+        # Rounding of sums of n terms, relative to the noise that they weigh.
+        error = 1e-14 * size * min(1.0, epsilon * size)
+        value = inflate(worst.value + error, _MARGIN) if worst.value > 0 else 0.0
+        return self.stated(
+            min(value, general_leakage(epsilon, size).value),
+            checked=(f"every window of {size} records was evaluated",),
+            witness=_witness(worst),
+            tight=True,
+            mechanisms=_MECHANISM,
+            scope=given.query.scope(),
         )
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
@@ -179,75 +242,12 @@ def _windows(model: Any, counted: Any) -> CountWindows:
     return CountWindows(kernels, model.initial_law(), model.size, counted)
 
 
-def _attained(model: Any, epsilon: float, query: Query) -> Leakage:
-    """Return the value that a count on a positively dependent chain attains."""
-    found = TwoStateMethod().leakage(model, epsilon, query=query)
-    note = "seeing a noisy count below or above every possible one attains it"
-    return Leakage(
-        found.value,
-        _ATTAINED,
-        checked=(*found.checked, "neighbouring records are positively dependent"),
-        witness=_noted(found.witness, note),
-        tight=found.tight,
-        method="count",
-        mechanisms=_MECHANISM,
-        scope=query.scope(),
-    )
-
-
-def _worst_mechanism(model: Any, epsilon: float, query: Query) -> Leakage:
-    """Return what no mechanism exceeds, for two states and a long chain."""
-    if model.states != 2:
-        raise NotApplicable(_too_long(model))
-    found = TwoStateMethod().leakage(model, epsilon, query=query)
-    return Leakage(
-        found.value,
-        _BOUND,
-        checked=found.checked,
-        witness=found.witness,
-        method="count",
-        mechanisms=_MECHANISM,
-        scope=query.scope(),
-    )
-
-
 def _too_long(model: Any) -> str:
     count = "any number of" if model.size is None else f"{model.size}"
     return (
         "the exact count evaluates every window, which needs a short chain, got "
         f"{count} records on {model.states} states; use method 'pairwise' or "
         "'projective', which bound every mechanism."
-    )
-
-
-def _evaluated(
-    model: Any, windows: CountWindows, epsilon: float, query: Query
-) -> Leakage:
-    worst = windows.largest(epsilon)
-    # Rounding of sums of n terms, relative to the noise that they weigh.
-    error = 1e-14 * model.size * min(1.0, epsilon * model.size)
-    value = inflate(worst.value + error, _MARGIN) if worst.value > 0 else 0.0
-    return Leakage(
-        min(value, general_leakage(epsilon, model.size).value),
-        _EXACT,
-        checked=(f"every window of {model.size} records was evaluated",),
-        witness=_witness(worst),
-        tight=True,
-        method="count",
-        mechanisms=_MECHANISM,
-        scope=query.scope(),
-    )
-
-
-def _constant(query: Query) -> Leakage:
-    return Leakage(
-        0.0,
-        "a count of every state is constant",
-        checked=("every state is counted",),
-        tight=True,
-        method="count",
-        mechanisms=_MECHANISM,
-        scope=query.scope(),
     )
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._validate import check_positive
 from undertow.correlation.group import general_leakage
+from undertow.correlation.level import crossing, smooth_level
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import (
     closed_value,
@@ -24,14 +24,15 @@ from undertow.correlation.markov.projective import (
     projective_budget,
     require_dp,
 )
-from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
+from undertow.results import Witness
 
-_PAIRWISE_THEOREM = "pairwise recursion for Markov chains"
+_CHECKED = ("every transition has a positive probability",)
 _PAIRWISE_MARGIN = 1e-12
 # Most unknown records on one side that are followed for every known end, and most for
 # which targets are told apart by their distance to the ends of the chain.
@@ -98,45 +99,35 @@ def pairwise_leakage(
     4.814
     """
     chain = MarkovChain(transition, initial, length)
-    return _pairwise_chain_leakage(chain, check_level(epsilon))
+    return PairwiseTheorem().bound(chain, epsilon)
 
 
-def pairwise_budget(
-    transition: ArrayLike,
-    target: float,
-    *,
-    initial: ArrayLike | None = None,
-    length: int | None = None,
-) -> float:
-    """Return a DP level, to a share 1e-9, whose pairwise bound is within `target`.
-
-    Examples
-    --------
-    >>> P = [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]]
-    >>> level = pairwise_budget(P, 1.0)
-    >>> bool(1 - 1e-8 < pairwise_leakage(P, level).value <= 1)
-    True
-    """
-    chain = MarkovChain(transition, initial, length)
-    return _pairwise_chain_budget(chain, check_positive(target, "target"))
-
-
-class PairwiseMethod(Method):
+class PairwiseTheorem(FormulaTheorem):
     """The pairwise recursion, for chains of any number of states."""
 
-    name: ClassVar[str] = "pairwise"
-    theorem: ClassVar[str] = _PAIRWISE_THEOREM
-    published: ClassVar[bool] = False
+    name = "pairwise"
+    source = "pairwise recursion for Markov chains"
+    published = False
+    checked = _CHECKED
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Any, query: Query) -> MarkovChain:
+        """Return the chain, if every transition is possible."""
+        require_dp(query, self.name)
+        chain: MarkovChain = model
+        _require_positive(chain)
+        return chain
+
+    def at(self, given: MarkovChain, epsilon: float) -> Leakage:
         """Return the bound for any mechanism."""
-        require_dp(query, self.name)
-        return _pairwise_chain_leakage(model, check_level(epsilon))
+        witness = _inside(given)
+        return self.stated(_pairwise_value(given, epsilon), witness=witness)
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: MarkovChain, target: float) -> float:
         """Return a level whose bound is within the target, to a share 1e-9."""
-        require_dp(query, self.name)
-        return _pairwise_chain_budget(model, check_positive(target, "target"))
+        low = projective_budget(target, given.diameter, size=given.size)
+        return smooth_level(
+            lambda level: _pairwise_value(given, level), target, low=low
+        )
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
         """Return a reason for more than 12 states, and for two, which are exact."""
@@ -150,23 +141,10 @@ class PairwiseMethod(Method):
         return None
 
 
-def _pairwise_chain_budget(chain: MarkovChain, target: float) -> float:
-    _require_positive(chain)
-    low = projective_budget(target, chain.diameter, size=chain.size)
-    return largest_level(lambda level: _pairwise_value(chain, level), target, low=low)
-
-
-def _pairwise_chain_leakage(chain: MarkovChain, epsilon: float) -> Leakage:
-    _require_positive(chain)
-    return Leakage(
-        _pairwise_value(chain, epsilon),
-        _PAIRWISE_THEOREM,
-        checked=("every transition has a positive probability",),
-        witness=adversary_witness(
-            Adversary(0 if chain.size is None else chain.size // 2),
-            note="a record inside a stretch of unknown ones",
-        ),
-        method="pairwise",
+def _inside(chain: MarkovChain) -> Witness:
+    return adversary_witness(
+        Adversary(0 if chain.size is None else chain.size // 2),
+        note="a record inside a stretch of unknown ones",
     )
 
 
@@ -640,7 +618,6 @@ def _excess(cost: Array) -> tuple[Array, Array]:
 #
 # The theorem and its proof are on the theory page *Markov chains on several states*.
 
-_BOX_THEOREM = "box recursion for Markov chains"
 _BOX_MARGIN = 1e-11
 # Most states tried by method="best".
 _CHEAP_BOX = 200
@@ -695,37 +672,32 @@ def box_leakage(
     1.4044
     """
     chain = MarkovChain(transition, initial, length)
-    return _box_chain_leakage(chain, _BoxSides(chain), check_level(epsilon))
+    return BoxTheorem().bound(chain, epsilon)
 
 
-def box_budget(
-    transition: ArrayLike,
-    target: float,
-    *,
-    initial: ArrayLike | None = None,
-    length: int | None = None,
-) -> float:
-    """Return a DP level, to a share 1e-9, whose box bound is within `target`."""
-    chain = MarkovChain(transition, initial, length)
-    return _box_chain_budget(chain, check_positive(target, "target"))
-
-
-class BoxMethod(Method):
+class BoxTheorem(FormulaTheorem):
     """The box recursion, for chains of up to a thousand states."""
 
-    name: ClassVar[str] = "box"
-    theorem: ClassVar[str] = _BOX_THEOREM
-    published: ClassVar[bool] = False
+    name = "box"
+    source = "box recursion for Markov chains"
+    published = False
+    checked = _CHECKED
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Any, query: Query) -> _BoxSides:
+        """Return both sides of the chain, prepared once for many levels."""
+        require_dp(query, self.name)
+        return _BoxSides(model)
+
+    def at(self, given: _BoxSides, epsilon: float) -> Leakage:
         """Return the bound for any mechanism, start and length."""
-        require_dp(query, self.name)
-        return _box_chain_leakage(model, _BoxSides(model), check_level(epsilon))
+        witness = _inside(given.chain)
+        return self.stated(given.value(epsilon), witness=witness)
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: _BoxSides, target: float) -> float:
         """Return a level whose bound is within the target, to a share 1e-9."""
-        require_dp(query, self.name)
-        return _box_chain_budget(model, check_positive(target, "target"))
+        chain = given.chain
+        low = projective_budget(target, chain.diameter, size=chain.size)
+        return smooth_level(given.value, target, low=low)
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
         """Return a reason for more than 200 states, and for two, which are exact."""
@@ -748,7 +720,7 @@ class _BoxSides:
                 "the box recursion needs transitions of positive probability, got a "
                 "zero; use method 'steps', or 'general' with a length."
             )
-        self._chain = chain
+        self.chain = chain
         self._sides: tuple[BoxSide, ...] = ()
         if chain.is_homogeneous:
             P = chain.transition
@@ -759,18 +731,18 @@ class _BoxSides:
 
     def value(self, epsilon: float) -> float:
         """Return the bound, raised for rounding and capped by the closed form."""
-        cap = closed_value(epsilon, self._chain.diameter)
-        if self._chain.size is not None:
-            cap = min(cap, general_leakage(epsilon, self._chain.size).value)
-        if epsilon == 0 or self._chain.size == 1:
+        cap = closed_value(epsilon, self.chain.diameter)
+        if self.chain.size is not None:
+            cap = min(cap, general_leakage(epsilon, self.chain.size).value)
+        if epsilon == 0 or self.chain.size == 1:
             return cap
         if self._sides:
             # epsilon + d of the closed form, which bounds every window on one side
-            ceiling = (closed_value(epsilon, self._chain.diameter) + epsilon) / 2
+            ceiling = (closed_value(epsilon, self.chain.diameter) + epsilon) / 2
             right, left = (side.bound(epsilon, ceiling) for side in self._sides)
             found = epsilon + float((left + right).max())
         else:
-            found = _box_time_varying(self._chain.steps(), epsilon)
+            found = _box_time_varying(self.chain.steps(), epsilon)
         return min(cap, inflate(found, _BOX_MARGIN))
 
 
@@ -784,25 +756,6 @@ def _box_time_varying(kernels: Array, epsilon: float) -> float:
     return epsilon + max(a + b for a, b in zip(left, reversed(right), strict=True))
 
 
-def _box_chain_leakage(chain: MarkovChain, sides: _BoxSides, epsilon: float) -> Leakage:
-    return Leakage(
-        sides.value(epsilon),
-        _BOX_THEOREM,
-        checked=("every transition has a positive probability",),
-        witness=adversary_witness(
-            Adversary(0 if chain.size is None else chain.size // 2),
-            note="a record inside a stretch of unknown ones",
-        ),
-        method="box",
-    )
-
-
-def _box_chain_budget(chain: MarkovChain, target: float) -> float:
-    sides = _BoxSides(chain)
-    low = projective_budget(target, chain.diameter, size=chain.size)
-    return largest_level(sides.value, target, low=low)
-
-
 # The least number that one step of a chain of many states does not raise.
 
 # Most unknown records bounded by the diameter before rows are used.
@@ -811,7 +764,6 @@ _LONGEST = 64
 _REMEMBERED, _ROUNDS = 64, 12
 # What a quotient is taken for whose logarithm would leave the floats.
 _SMALLEST = 1e-300
-_CLOSE = 1e-9
 
 
 class RowDivergence:
@@ -958,35 +910,6 @@ class BoxSide:
         return math.inf
 
 
-def largest_level(
-    leakage_at: Callable[[float], float], target: float, *, low: float
-) -> float:
-    """Return a level within a share 1e-9 of the largest one that keeps the target.
-
-    Parameters
-    ----------
-    leakage_at : callable
-        Leakage as a function of epsilon, nearly non-decreasing; it may be 0.
-    target : float
-        Positive.
-    low : float
-        A level that keeps the target.
-
-    Notes
-    -----
-    The Illinois rule on ``log(leakage / target)``, a dozen evaluations. Besides `low`
-    only levels at which `leakage_at` was found at most `target` are returned.
-    """
-
-    def miss(level: float) -> float:
-        return math.log(max(leakage_at(level) / target, _SMALLEST))
-
-    top = miss(target)
-    if top <= 0:
-        return target
-    return _crossing(miss, (low, miss(low)), (target, top))[0]
-
-
 def _least_keeping(ratio: Callable[[float], float], most: float) -> float:
     """Return some v of at most `most` with ``ratio(v) <= 1``, nearly the least."""
 
@@ -1001,33 +924,4 @@ def _least_keeping(ratio: Callable[[float], float], most: float) -> float:
         if low < 1e-9 * most:
             return low
         high, top, low, bottom = low, bottom, low / 4, spare(low / 4)
-    return _crossing(spare, (low, bottom), (high, top))[1]
-
-
-def _crossing(
-    value: Callable[[float], float],
-    below: tuple[float, float],
-    above: tuple[float, float],
-) -> tuple[float, float]:
-    """Return the ends of a bracket of the zero of a rising function.
-
-    The Illinois rule, between points with a value of at most 0 and of at least 0;
-    evaluated points keep to their side.
-    """
-    (low, bottom), (high, top) = below, above
-    rose = None
-    while high - low > _CLOSE * high and bottom < 0 < top:
-        share = min(max(bottom / (bottom - top), 1e-4), 1 - 1e-4)
-        middle = low * (high / low) ** share
-        if not low < middle < high:
-            break
-        here = value(middle)
-        if here <= 0:
-            low, bottom = middle, here
-            top = top / 2 if rose is True else top
-            rose = True
-        else:
-            high, top = middle, here
-            bottom = bottom / 2 if rose is False else bottom
-            rose = False
-    return low, high
+    return crossing(spare, (low, bottom), (high, top))[1]

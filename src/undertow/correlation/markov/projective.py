@@ -13,9 +13,10 @@ what the bound says of windows of a chain and of mixing, stands here too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,14 +28,14 @@ from undertow._validate import (
     check_probability,
 )
 from undertow.correlation.group import general_leakage
-from undertow.correlation.model import Method, check_level
+from undertow.correlation.level import check_level, last_level
 from undertow.correlation.query import LinearQuery, Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
-from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.correlation.theorem import FormulaTheorem
+from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.exact import round_up
 from undertow.numeric.rounding import UNIT, inflate, nudge_up
-from undertow.numeric.search import greatest_float
 
 MARGIN = 1e-12
 """Relative margin by which closed forms are raised; it covers their rounding.
@@ -86,19 +87,8 @@ def projective_leakage(
     >>> round(projective_leakage(0.1, 2.8351075005).value, 8)
     0.41201528
     """
-    epsilon = check_level(epsilon)
-    diameter = check_non_negative(diameter, "diameter")
-    require_finite(diameter, "projective")
-    value = closed_value(epsilon, diameter)
-    if size is not None:
-        value = min(value, general_leakage(epsilon, size).value)
-    return Leakage(
-        value,
-        _THEOREM,
-        checked=(f"projective diameter {diameter:.6g} is finite",),
-        witness=_no_knowledge(size),
-        method="projective",
-    )
+    given = ClosedForm(check_non_negative(diameter, "diameter"), size)
+    return ProjectiveTheorem().at(given, check_level(epsilon))
 
 
 def projective_budget(
@@ -116,35 +106,8 @@ def projective_budget(
     >>> round(projective_budget(1.0, 2.8351075005), 8)
     0.24468533
     """
-    target = check_positive(target, "target")
-    diameter = check_non_negative(diameter, "diameter")
-    require_finite(diameter, "projective")
-    count = None if size is None else check_count(size, "size")
-
-    def holds(epsilon: float) -> bool:
-        if closed_value(epsilon, diameter) <= target:
-            return True
-        return count is not None and general_leakage(epsilon, count).value <= target
-
-    return positive_level(holds, target)
-
-
-def positive_level(holds: Callable[[float], bool], target: float) -> float:
-    """Return the greatest DP level up to `target` at which `holds` is still true.
-
-    Raises
-    ------
-    InfeasibleTarget
-        If that level is zero.
-    """
-    level = greatest_float(holds, low=0.0, high=nudge_up(target))
-    if level == 0:
-        raise InfeasibleTarget(
-            f"target must be met by a positive DP level, got {target:g} and a level "
-            "below the range of floats; use method 'general' with a length.",
-            least=target,
-        )
-    return level
+    given = ClosedForm(check_non_negative(diameter, "diameter"), size)
+    return ProjectiveTheorem().within(given, check_positive(target, "target"))
 
 
 def ratio_diameter(ratio: float) -> float:
@@ -278,57 +241,80 @@ def _margin(steps: int) -> float:
     return MARGIN + 1e-15 * steps
 
 
-class ProjectiveMethod(Method):
+@dataclass(frozen=True, slots=True)
+class ClosedForm:
+    """What the closed form needs: a finite diameter, and how many records there are.
+
+    `ratio` is the column ratio that the diameter comes from, where it does.
+    """
+
+    diameter: float
+    size: int | None = None
+    ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        require_finite(self.diameter, "projective")
+        if self.size is not None:
+            check_count(self.size, "size")
+
+    def value(self, epsilon: float) -> float:
+        """Return the closed form, capped by the general bound."""
+        value = closed_value(epsilon, self.diameter)
+        if self.size is None:
+            return value
+        return min(value, general_leakage(epsilon, self.size).value)
+
+
+class ProjectiveTheorem(FormulaTheorem):
     """The closed form from the projective diameter of the model."""
 
-    name: ClassVar[str] = "projective"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "projective"
+    source = _THEOREM
+    published = False
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def read(self, model: Any, query: Query) -> ClosedForm:
+        """Return the diameter and the number of records."""
+        require_dp(query, self.name)
+        return ClosedForm(model.diameter, model.size)
+
+    def at(self, given: ClosedForm, epsilon: float) -> Leakage:
         """Return the closed form for any mechanism, any start and any length."""
-        require_dp(query, self.name)
-        return projective_leakage(epsilon, model.diameter, size=model.size)
+        return self.stated(
+            given.value(epsilon),
+            checked=(f"projective diameter {given.diameter:.6g} is finite",),
+            witness=_no_knowledge(given.size),
+        )
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: ClosedForm, target: float) -> float:
         """Return its inverse."""
-        require_dp(query, self.name)
-        return projective_budget(target, model.diameter, size=model.size)
+
+        def holds(epsilon: float) -> bool:
+            return given.value(epsilon) <= target
+
+        return last_level(holds, target)
 
 
-class OmegaMethod(Method):
+class OmegaTheorem(ProjectiveTheorem):
     r"""The closed form from omega: :math:`\sinh(B/4) = \omega \sinh(\varepsilon/4)`.
 
     Weaker than "projective", as ``diameter <= 2 log(omega)``; at most
     ``epsilon + 4 log(omega)``. It needs only the largest ratio within a column.
     """
 
-    name: ClassVar[str] = "omega"
-    theorem: ClassVar[str] = "column-ratio bound for Markov chains"
-    published: ClassVar[bool] = False
+    name = "omega"
+    source = "column-ratio bound for Markov chains"
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the bound for any mechanism, any start and any length."""
-        ratio = self._ratio(model, query)
-        found = projective_leakage(epsilon, ratio_diameter(ratio), size=model.size)
-        return Leakage(
-            found.value,
-            self.theorem,
-            checked=(f"column ratio {ratio:.6g} is finite",),
-            witness=found.witness,
-            method=self.name,
-        )
-
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return its inverse."""
-        diameter = ratio_diameter(self._ratio(model, query))
-        return projective_budget(target, diameter, size=model.size)
-
-    def _ratio(self, model: Any, query: Query) -> float:
+    def read(self, model: Any, query: Query) -> ClosedForm:
+        """Return the diameter that omega allows, and the number of records."""
         require_dp(query, self.name)
         ratio = float(model.omega)
         require_finite(ratio, "omega")
-        return ratio
+        return ClosedForm(ratio_diameter(ratio), model.size, ratio)
+
+    def at(self, given: ClosedForm, epsilon: float) -> Leakage:
+        """Return the bound for any mechanism, any start and any length."""
+        words = (f"column ratio {given.ratio:.6g} is finite",)
+        return replace(super().at(given, epsilon), checked=words)
 
 
 # Where a chain settles, how fast, and what a window of it leaks.

@@ -10,24 +10,24 @@ laws; see the theory page *Markov chains: the published bounds*.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from undertow._validate import check_count, check_positive
 from undertow.correlation.group import general_leakage
+from undertow.correlation.level import check_level, last_level
 from undertow.correlation.markov.projective import ratio_diameter, require_dp
-from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Leakage
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import InfeasibleTarget, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.rounding import UNIT, nudge_up
-from undertow.numeric.search import greatest_float
-
-_GAMMA = "Theorem 6.20 (Markov bound)"
 
 
 def gamma_leakage(epsilon: float, gamma: float, *, size: int | None = None) -> Leakage:
@@ -62,11 +62,7 @@ def gamma_leakage(epsilon: float, gamma: float, *, size: int | None = None) -> L
     >>> round(gamma_leakage(1.0, 4.494505).value, 5)
     7.01142
     """
-    extra = 2 * ratio_diameter(gamma)
-    checked = (f"transition ratio {gamma:.6g} is finite",)
-    found = additive_leakage(
-        epsilon, extra, theorem=_GAMMA, method="gamma", checked=checked
-    )
+    found = GammaTheorem().at(gamma, check_level(epsilon))
     if size is None or found.value <= general_leakage(epsilon, size).value:
         return found
     return general_leakage(epsilon, size)
@@ -86,47 +82,43 @@ def gamma_budget(target: float, gamma: float) -> float:
     >>> round(gamma_budget(10.0, 0.882 / 0.118), 6)
     1.95397
     """
-    return additive_budget(target, 2 * ratio_diameter(gamma), name="gamma")
+    return GammaTheorem().within(gamma, check_positive(target, "target"))
 
 
-def additive_leakage(
-    epsilon: float,
-    extra: float,
-    *,
-    theorem: str,
-    method: str,
-    checked: tuple[str, ...] = (),
-) -> Leakage:
-    """Return `epsilon` plus a constant price `extra` of correlation, rounded up."""
-    epsilon = check_level(epsilon)
-    # No attacker attains it: the bound multiplies worst cases that exclude each other.
-    return Leakage(
-        _raised(epsilon, extra), theorem, checked=checked, tight=False, method=method
-    )
+class AdditiveTheorem(FormulaTheorem):
+    """A theorem of the form: leakage at most the DP level plus a price of correlation.
 
-
-def additive_budget(target: float, extra: float, *, name: str) -> float:
-    """Return `target` less the constant price `extra`, rounded down.
-
-    Raises
-    ------
-    InfeasibleTarget
-        If nothing is left.
+    No attacker attains it: the bound multiplies worst cases that exclude each other.
     """
-    target = check_positive(target, "target")
 
-    def holds(level: float) -> bool:
-        return _raised(level, extra) <= target
+    @abstractmethod
+    def price(self, given: float) -> float:
+        """Return the price of correlation, given what was read off the model."""
 
-    level = greatest_float(holds, low=0.0, high=nudge_up(target)) if holds(0) else 0.0
-    if level == 0:
-        raise InfeasibleTarget(
-            f"target must be above {extra:.6g} for method {name!r}, got {target:g}; "
-            "use method 'projective', which reaches every target, or 'general' with a "
-            "length.",
+    def at(self, given: float, epsilon: float) -> Leakage:
+        """Return `epsilon` plus the price, rounded up."""
+        return self.stated(_raised(epsilon, self.price(given)), tight=False)
+
+    def within(self, given: float, target: float) -> float:
+        """Return `target` less the price, rounded down.
+
+        Raises
+        ------
+        InfeasibleTarget
+            If nothing is left.
+        """
+        extra = self.price(given)
+
+        def holds(level: float) -> bool:
+            return _raised(level, extra) <= target
+
+        refusal = InfeasibleTarget(
+            f"target must be above {extra:.6g} for method {self.name!r}, got "
+            f"{target:g}; use method 'projective', which reaches every target, or "
+            "'general' with a length.",
             least=extra,
         )
-    return level
+        return last_level(holds, target, refusal=refusal)
 
 
 def _raised(epsilon: float, extra: float) -> float:
@@ -192,26 +184,28 @@ def largest_gamma(target: float, factor: float) -> float:
     return math.exp(share * target / 4)
 
 
-class GammaMethod(Method):
+class GammaTheorem(AdditiveTheorem):
     """Theorem 6.20: epsilon plus four times the logarithm of gamma."""
 
-    name: ClassVar[str] = "gamma"
-    theorem: ClassVar[str] = _GAMMA
+    name = "gamma"
+    source = "Theorem 6.20 (Markov bound)"
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the published bound, for any mechanism."""
-        return gamma_leakage(epsilon, self._gamma(model, query))
-
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return its inverse, for targets above ``4 log(gamma)``."""
-        return gamma_budget(target, self._gamma(model, query))
-
-    def _gamma(self, model: Any, query: Query) -> float:
+    def read(self, model: Any, query: Query) -> float:
+        """Return gamma."""
         require_dp(query, self.name)
-        return _finite_ratio(float(model.gamma), _GAMMA)
+        return _finite_ratio(float(model.gamma), self.source)
+
+    def price(self, given: float) -> float:
+        """Return four times the logarithm of gamma."""
+        return 2 * ratio_diameter(given)
+
+    def at(self, given: float, epsilon: float) -> Leakage:
+        """Return the published bound, for any mechanism."""
+        found = super().at(given, epsilon)
+        return replace(found, checked=(f"transition ratio {given:.6g} is finite",))
 
 
-class ZhaoMethod(Method):
+class ZhaoTheorem(AdditiveTheorem):
     r"""The bound :math:`\varepsilon + 6 \log \omega` attributed to Zhao et al.
 
     Quoted by the master's thesis (Equation 280) without a proof. It holds because
@@ -219,28 +213,22 @@ class ZhaoMethod(Method):
     never larger.
     """
 
-    name: ClassVar[str] = "zhao"
-    theorem: ClassVar[str] = "Zhao et al., by the column-ratio bound that dominates it"
+    name = "zhao"
+    source = "Zhao et al., by the column-ratio bound that dominates it"
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the bound, for any mechanism."""
-        omega = self._omega(model, query)
-        return additive_leakage(
-            epsilon,
-            3 * ratio_diameter(omega),
-            theorem=self.theorem,
-            method=self.name,
-            checked=(f"column ratio {omega:.6g} is finite",),
-        )
-
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return its inverse, for targets above ``6 log(omega)``."""
-        extra = 3 * ratio_diameter(self._omega(model, query))
-        return additive_budget(target, extra, name=self.name)
-
-    def _omega(self, model: Any, query: Query) -> float:
+    def read(self, model: Any, query: Query) -> float:
+        """Return omega."""
         require_dp(query, self.name)
         return _finite_ratio(float(model.omega), "the bound of Zhao et al.")
+
+    def price(self, given: float) -> float:
+        """Return six times the logarithm of omega."""
+        return 3 * ratio_diameter(given)
+
+    def at(self, given: float, epsilon: float) -> Leakage:
+        """Return the bound, for any mechanism."""
+        found = super().at(given, epsilon)
+        return replace(found, checked=(f"column ratio {given:.6g} is finite",))
 
 
 def _finite_ratio(ratio: float, theorem: str) -> float:
@@ -311,28 +299,22 @@ def largest_log_ratio(chain: Any) -> float:
     return nudge_up(best + error, 4) if best > 0 else 0.0
 
 
-class RatioMethod(Method):
+class RatioTheorem(AdditiveTheorem):
     """Epsilon plus the exact largest log ratio; smaller than 4 log(omega)."""
 
-    name: ClassVar[str] = "ratio"
-    theorem: ClassVar[str] = "exact conditional ratio of a Markov chain"
-    published: ClassVar[bool] = False
+    name = "ratio"
+    source = "exact conditional ratio of a Markov chain"
+    published = False
+    checked = ("transitions are positive",)
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the bound, for any mechanism."""
+    def read(self, model: Any, query: Query) -> float:
+        """Return the largest log ratio."""
         require_dp(query, self.name)
-        return additive_leakage(
-            epsilon,
-            largest_log_ratio(model),
-            theorem=self.theorem,
-            method=self.name,
-            checked=("transitions are positive",),
-        )
+        return largest_log_ratio(model)
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return its inverse, for targets above the ratio."""
-        require_dp(query, self.name)
-        return additive_budget(target, largest_log_ratio(model), name=self.name)
+    def price(self, given: float) -> float:
+        """Return the ratio itself, which is the price."""
+        return given
 
 
 def _targets(chain: Any) -> Iterator[tuple[Array, Array, NDArray[np.bool_]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,23 +18,23 @@ from undertow._validate import (
     check_count,
     check_index,
     check_non_negative,
-    check_positive,
 )
 from undertow.correlation.group import general_leakage
+from undertow.correlation.level import check_level, last_level
 from undertow.correlation.markov.chain import read_law, read_values, sample_masked_path
 from undertow.correlation.markov.projective import (
     MARGIN,
     closed_value,
     log_diameter,
-    positive_level,
     read_kernels,
     read_numbers,
     require_dp,
     stationary_law,
 )
-from undertow.correlation.model import Assumptions, Known, Method, Model, check_level
+from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem, LeakageTheorem
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.rounding import UNIT, inflate, nudge_up
@@ -125,17 +125,8 @@ def step_leakage(
     >>> round(step_leakage(0.1, {2: math.log(3)}).value, 7)
     0.4461224
     """
-    epsilon, diameters = check_level(epsilon), _check_diameters(diameters)
-    value, k = min((_step_value(epsilon, k, d), k) for k, d in diameters.items())
-    if size is not None:
-        value = min(value, general_leakage(epsilon, size).value)
-    return Leakage(
-        value,
-        "k-step bound for Markov chains with zeros",
-        checked=(f"{k} steps have projective diameter {diameters[k]:.6g}",),
-        witness=adversary_witness(Adversary(0), note=f"compared {k} steps at a time"),
-        method="steps",
-    )
+    given = _Steps(_check_diameters(diameters), size)
+    return StepTheorem().at(given, check_level(epsilon))
 
 
 def window_bound(
@@ -153,20 +144,8 @@ def window_bound(
     >>> round(window_bound(1.0, {2: math.log(3)}).value, 6)
     5.197225
     """
-    epsilon, diameters = check_level(epsilon), _check_diameters(diameters)
-    side, a = min(((a - 1) * epsilon + d, a) for a, d in diameters.items())
-    value = inflate(epsilon + 2 * side, MARGIN)
-    if size is not None:
-        value = min(value, general_leakage(epsilon, size).value)
-    return Leakage(
-        value,
-        "window bound for Markov chains",
-        checked=(f"{a} steps have projective diameter {diameters[a]:.6g}",),
-        witness=adversary_witness(
-            Adversary(0), note=f"records less than {a} steps away are free"
-        ),
-        method="window",
-    )
+    given = _Steps(_check_diameters(diameters), size)
+    return WindowTheorem().at(given, check_level(epsilon))
 
 
 def log_product(left: Array, right: Array) -> Array:
@@ -242,10 +221,23 @@ def _step_value(epsilon: float, k: int, diameter: float) -> float:
     return far if k == 1 else inflate((k - 1) * epsilon + far, MARGIN)
 
 
-class _PowerMethod(Method):
+class _Steps(NamedTuple):
+    """Projective diameters by number of steps, and how many records there are."""
+
+    diameters: Diameters
+    size: int | None
+
+    def capped(self, value: float, epsilon: float) -> float:
+        """Return a bound, or the general one where that is smaller."""
+        if self.size is None:
+            return value
+        return min(value, general_leakage(epsilon, self.size).value)
+
+
+class _PowerTheorem(FormulaTheorem):
     """What the two methods on powers of the transition matrix share."""
 
-    published: ClassVar[bool] = False
+    published = False
     stops_early: ClassVar[bool] = True
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
@@ -264,7 +256,8 @@ class _PowerMethod(Method):
             "states take long"
         )
 
-    def _diameters(self, model: Any, query: Query) -> Diameters:
+    def read(self, model: Any, query: Query) -> _Steps:
+        """Return the diameter of k steps, for each k that has a finite one."""
         require_dp(query, self.name)
         found = step_diameters(model, until_useless=self.stops_early)
         if not found and model.size != 1:
@@ -273,57 +266,67 @@ class _PowerMethod(Method):
                 f"every reached one, got none up to k = {MOST_STEPS}; use 'general' "
                 "with a length."
             )
-        return found or {1: 0.0}
+        return _Steps(found or {1: 0.0}, model.size)
+
+    def within(self, given: _Steps, target: float) -> float:
+        """Return the largest level whose bound is within `target`."""
+
+        def holds(epsilon: float) -> bool:
+            return self.at(given, epsilon).value <= target
+
+        return last_level(holds, target, refusal=self.refusal(given, target))
+
+    def refusal(self, given: _Steps, target: float) -> InfeasibleTarget | None:
+        """Return what to say of a target out of reach; None if all are in reach."""
+        return None
 
 
-class StepMethod(_PowerMethod):
+class StepTheorem(_PowerTheorem):
     """The k-step bound, for chains with zeros; first-order chains only."""
 
-    name: ClassVar[str] = "steps"
-    theorem: ClassVar[str] = "k-step bound for Markov chains with zeros"
+    name = "steps"
+    source = "k-step bound for Markov chains with zeros"
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def at(self, given: _Steps, epsilon: float) -> Leakage:
         """Return the smallest bound over k, for any mechanism and any start."""
-        return step_leakage(epsilon, self._diameters(model, query), size=model.size)
-
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return the largest level whose bound is within `target`."""
-        target = check_positive(target, "target")
-        diameters = self._diameters(model, query)
-
-        def holds(epsilon: float) -> bool:
-            return step_leakage(epsilon, diameters, size=model.size).value <= target
-
-        return positive_level(holds, target)
+        diameters = given.diameters
+        value, k = min((_step_value(epsilon, k, d), k) for k, d in diameters.items())
+        return self.stated(
+            given.capped(value, epsilon),
+            checked=(f"{k} steps have projective diameter {diameters[k]:.6g}",),
+            witness=adversary_witness(
+                Adversary(0), note=f"compared {k} steps at a time"
+            ),
+        )
 
 
-class WindowMethod(_PowerMethod):
+class WindowTheorem(_PowerTheorem):
     """The window bound: simple to explain, never better than "steps"."""
 
-    name: ClassVar[str] = "window"
-    theorem: ClassVar[str] = "window bound for Markov chains"
+    name = "window"
+    source = "window bound for Markov chains"
     stops_early: ClassVar[bool] = False
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
+    def at(self, given: _Steps, epsilon: float) -> Leakage:
         """Return the smallest bound over windows, for any mechanism and any start."""
-        return window_bound(epsilon, self._diameters(model, query), size=model.size)
+        diameters = given.diameters
+        side, a = min(((a - 1) * epsilon + d, a) for a, d in diameters.items())
+        return self.stated(
+            given.capped(inflate(epsilon + 2 * side, MARGIN), epsilon),
+            checked=(f"{a} steps have projective diameter {diameters[a]:.6g}",),
+            witness=adversary_witness(
+                Adversary(0), note=f"records less than {a} steps away are free"
+            ),
+        )
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
-        """Return the largest level whose bound is within `target`."""
-        target = check_positive(target, "target")
-        diameters = self._diameters(model, query)
-
-        def holds(epsilon: float) -> bool:
-            return window_bound(epsilon, diameters, size=model.size).value <= target
-
-        if not holds(0.0):
-            least = inflate(2 * min(diameters.values()), MARGIN)
-            raise InfeasibleTarget(
-                f"target must be above {least:.6g} for method 'window', got "
-                f"{target:g}; use method 'steps', which reaches every target.",
-                least=least,
-            )
-        return positive_level(holds, target)
+    def refusal(self, given: _Steps, target: float) -> InfeasibleTarget:
+        """Return that the target must be above what the window itself costs."""
+        least = inflate(2 * min(given.diameters.values()), MARGIN)
+        return InfeasibleTarget(
+            f"target must be above {least:.6g} for method 'window', got "
+            f"{target:g}; use method 'steps', which reaches every target.",
+            least=least,
+        )
 
 
 # Chains that remember the last q records: blocks of q records, and nothing more.
@@ -459,11 +462,11 @@ class HigherOrderChain(Model):
             ),
         )
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the block rule and the general bound."""
-        from undertow.correlation.group import GeneralMethod
+        from undertow.correlation.group import GeneralTheorem
 
-        return BlockMethod(), GeneralMethod()
+        return BlockTheorem(), GeneralTheorem()
 
     def initial_law(self) -> Array:
         """Return the law of the first q records, flattened; stationary if not given."""
@@ -498,7 +501,7 @@ class HigherOrderChain(Model):
         return grid.reshape(self._order, -1).T
 
 
-class BlockMethod(Method):
+class BlockTheorem(FormulaTheorem):
     r"""The closed form for blocks of q records of a chain of order q.
 
     .. math:: B = 4 \operatorname{asinh}\left(e^{\Delta/2} \sinh(q \varepsilon/4)\right)
@@ -507,45 +510,43 @@ class BlockMethod(Method):
     used: more steps at once are unsound for chains of order above one.
     """
 
-    name: ClassVar[str] = "block"
-    theorem: ClassVar[str] = "block bound for Markov chains of higher order"
-    published: ClassVar[bool] = False
+    name = "block"
+    source = "block bound for Markov chains of higher order"
+    published = False
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the block bound, for any mechanism and any start."""
+    def read(self, model: Any, query: Query) -> Any:
+        """Return the model, if every block can follow every other."""
         require_dp(query, self.name)
-        epsilon = check_level(epsilon)
-        return Leakage(
-            self._value(model, epsilon),
-            self.theorem,
-            checked=(f"a block step has diameter {model.block_diameter:.6g}",),
-            witness=adversary_witness(
-                Adversary(0), note=f"blocks of {model.order} records"
-            ),
-            method=self.name,
+        if model.block_diameter == np.inf:
+            raise NotApplicable(
+                f"the block bound needs every block of {model.order} records to be "
+                "able to follow every other, got a zero and so an infinite projective "
+                "diameter; use 'general' with a length."
+            )
+        return model
+
+    def at(self, given: Any, epsilon: float) -> Leakage:
+        """Return the block bound, for any mechanism and any start."""
+        note = f"blocks of {given.order} records"
+        return self.stated(
+            self._value(given, epsilon),
+            checked=(f"a block step has diameter {given.block_diameter:.6g}",),
+            witness=adversary_witness(Adversary(0), note=note),
         )
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def within(self, given: Any, target: float) -> float:
         """Return its inverse; every target has one."""
-        require_dp(query, self.name)
-        target = check_positive(target, "target")
 
         def holds(epsilon: float) -> bool:
-            return self._value(model, epsilon) <= target
+            return self._value(given, epsilon) <= target
 
-        return positive_level(holds, target)
+        return last_level(holds, target)
 
     @staticmethod
     def _value(model: Any, epsilon: float) -> float:
-        diameter, order = model.block_diameter, model.order
-        if diameter == np.inf:
-            raise NotApplicable(
-                f"the block bound needs every block of {order} records to be able to "
-                "follow every other, got a zero and so an infinite projective "
-                "diameter; use 'general' with a length."
-            )
+        order = model.order
         far = nudge_up(order * epsilon) if order > 1 else epsilon
-        value = closed_value(far, diameter) if epsilon > 0 else 0.0
+        value = closed_value(far, model.block_diameter) if epsilon > 0 else 0.0
         if model.size is None:
             return value
         return min(value, general_leakage(epsilon, model.size).value)

@@ -11,13 +11,14 @@ import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from undertow._validate import check_count, check_index, check_positive
+from undertow._validate import check_count, check_index
 from undertow.correlation.group import general_leakage
+from undertow.correlation.level import check_level, last_level
 from undertow.correlation.markov.chain import (
     draw_states,
     read_law,
@@ -27,15 +28,15 @@ from undertow.correlation.markov.chain import (
 from undertow.correlation.markov.projective import (
     MARGIN,
     influence,
-    positive_level,
     projective_diameter,
     read_kernels,
     read_numbers,
     require_dp,
 )
-from undertow.correlation.model import Assumptions, Known, Method, Model, check_level
+from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem, LeakageTheorem
 from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
 from undertow.numeric.rounding import inflate
@@ -217,11 +218,11 @@ class TreeModel(Model):
             ),
         )
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return the tree recursion and the general bound."""
-        from undertow.correlation.group import GeneralMethod
+        from undertow.correlation.group import GeneralTheorem
 
-        return TreeMethod(), GeneralMethod()
+        return TreeTheorem(), GeneralTheorem()
 
     def sample(self, count: int, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw `count` sets of state indices; one row each."""
@@ -372,32 +373,31 @@ def _sums_but_one(terms: list[float]) -> list[float]:
     return [left + right for left, right in zip(before, after, strict=True)]
 
 
-class TreeMethod(Method):
+class TreeTheorem(FormulaTheorem):
     """The recursion along the edges of a tree."""
 
-    name: ClassVar[str] = "tree"
-    theorem: ClassVar[str] = "projective bound for Markov trees"
-    published: ClassVar[bool] = False
+    name = "tree"
+    source = "projective bound for Markov trees"
+    published = False
+    checked = ("every edge kernel is positive",)
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the largest bound over records, for any mechanism."""
+    def read(self, model: Any, query: Query) -> Any:
+        """Return the tree, for a DP release."""
         require_dp(query, self.name)
-        bounds = tree_leakages(model, epsilon)
-        worst = int(bounds.argmax())
-        cap = general_leakage(epsilon, model.size).value
-        return Leakage(
-            min(float(bounds[worst]), cap),
-            self.theorem,
-            checked=("every edge kernel is positive",),
-            witness=adversary_witness(Adversary(worst)),
-            method=self.name,
-        )
+        return model
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def at(self, given: Any, epsilon: float) -> Leakage:
+        """Return the largest bound over records, for any mechanism."""
+        bounds = tree_leakages(given, epsilon)
+        worst = int(bounds.argmax())
+        cap = general_leakage(epsilon, given.size).value
+        witness = adversary_witness(Adversary(worst))
+        return self.stated(min(float(bounds[worst]), cap), witness=witness)
+
+    def within(self, given: Any, target: float) -> float:
         """Return the largest level whose bound is within `target`."""
-        target = check_positive(target, "target")
 
         def holds(epsilon: float) -> bool:
-            return self.leakage(model, epsilon, query=query).value <= target
+            return self.at(given, epsilon).value <= target
 
-        return positive_level(holds, target)
+        return last_level(holds, target)

@@ -9,39 +9,33 @@ its proof are on the theory page *Markov chains on two states*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_positive
 from undertow.correlation.group import general_leakage
+from undertow.correlation.level import check_level, level_by_batches
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.projective import (
     closed_value,
     projective_diameter,
     require_dp,
 )
-from undertow.correlation.model import Method, check_level
 from undertow.correlation.query import Query
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
-from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
+from undertow.correlation.theorem import FormulaTheorem
+from undertow.errors import ModelError, NotApplicable
 from undertow.numeric.array import Array
-from undertow.numeric.rounding import inflate, nudge_down
+from undertow.numeric.rounding import inflate
 from undertow.results import Witness
 
 # Records of a changing chain up to which method="best" follows every window.
 _CHEAP_LISTED = 500
-_THEOREM = "exact conversion for two-state chains"
 # Ends of the bracket that agree to this share count as one number.
 _AGREE = 1e-10
-# Levels tried together when the conversion is inverted, and the final width.
-_TRIED = 16
-_HALVED = 64
-_WIDTH = 1e-13
-_SMALLEST = 1e-300
 
 
 def two_state_leakage(
@@ -100,9 +94,8 @@ def two_state_leakage(
     >>> round(found.value, 9), found.tight
     (2.0, True)
     """
-    epsilon = check_level(epsilon)
     chain = MarkovChain(transition, initial, length)
-    return _chain_leakage(chain_arrays(chain), epsilon)
+    return TwoStateTheorem().at(chain_arrays(chain), check_level(epsilon))
 
 
 def two_state_budget(
@@ -121,17 +114,18 @@ def two_state_budget(
     >>> round(two_state_budget([[0.882, 0.118], [0.305, 0.695]], 1.0), 6)
     0.250326
     """
-    target = check_positive(target, "target")
     chain = MarkovChain(transition, initial, length)
-    return _chain_budget(chain_arrays(chain), target)
+    target = check_positive(target, "target")
+    return TwoStateTheorem().within(chain_arrays(chain), target)
 
 
-class TwoStateMethod(Method):
+class TwoStateTheorem(FormulaTheorem):
     """The exact conversion for chains on two states."""
 
-    name: ClassVar[str] = "two-state"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "two-state"
+    source = "exact conversion for two-state chains"
+    published = False
+    checked = ("records have two states",)
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
         """Say why long chains that change are left out: each end is followed."""
@@ -146,19 +140,42 @@ class TwoStateMethod(Method):
             )
         return None
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the largest leakage of any mechanism, with the worst attacker."""
+    def read(self, model: Any, query: Query) -> TwoStateChain:
+        """Return the chain as plain arrays."""
         require_dp(query, self.name)
         if model.states == 2:
             require_start(model, self.name)
-        return _chain_leakage(chain_arrays(model), check_level(epsilon))
+        return chain_arrays(model)
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def at(self, given: TwoStateChain, epsilon: float) -> Leakage:
+        """Return the largest leakage of any mechanism, with the worst attacker."""
+        found = evaluate(given, np.array([epsilon]))
+        low, high = float(found.low[0]), float(found.high[0])
+        return self.stated(
+            high,
+            witness=_witness(found.worst, given, epsilon),
+            tight=True if high - low <= _AGREE * high else None,
+        )
+
+    def within(self, given: TwoStateChain, target: float) -> float:
         """Return its inverse, by trying several levels at a time."""
-        require_dp(query, self.name)
-        if model.states == 2:
-            require_start(model, self.name)
-        return _chain_budget(chain_arrays(model), check_positive(target, "target"))
+        closed = False
+
+        def leaks(levels: list[float]) -> list[float]:
+            nonlocal closed
+            array = np.array(levels)
+            if closed:
+                limits: list[float] = caps(given, array).tolist()
+                return limits
+            bracket = evaluate(given, array)
+            least = int(array.argmin())
+            # Where records that are followed do not show the least level to be within
+            # the target, and the closed form does, they show none above it either.
+            closed = bool(bracket.followed[least] > target >= bracket.high[least])
+            ends: list[float] = bracket.high.tolist()
+            return ends
+
+        return level_by_batches(leaks, target, name="the two-state conversion")
 
 
 def chain_arrays(chain: MarkovChain) -> TwoStateChain:
@@ -180,91 +197,6 @@ def require_start(chain: MarkovChain, name: str) -> None:
         raise NotApplicable(
             f"method {name!r} needs the law of the first record: {problem}"
         ) from None
-
-
-def _chain_leakage(chain: TwoStateChain, epsilon: float) -> Leakage:
-    found = evaluate(chain, np.array([epsilon]))
-    low, high = float(found.low[0]), float(found.high[0])
-    return Leakage(
-        high,
-        _THEOREM,
-        checked=("records have two states",),
-        witness=_witness(found.worst, chain, epsilon),
-        tight=True if high - low <= _AGREE * high else None,
-        method="two-state",
-    )
-
-
-def _chain_budget(chain: TwoStateChain, target: float) -> float:
-    closed = False
-
-    def leaks(levels: list[float]) -> list[float]:
-        nonlocal closed
-        array = np.array(levels)
-        if closed:
-            limits: list[float] = caps(chain, array).tolist()
-            return limits
-        bracket = evaluate(chain, array)
-        least = int(array.argmin())
-        # Where records that are followed do not show the least level to be within the
-        # target, and the closed form does, they show none above it either.
-        closed = bool(bracket.followed[least] > target >= bracket.high[least])
-        ends: list[float] = bracket.high.tolist()
-        return ends
-
-    low, high = _halve(leaks, target)
-    while high.level - low.level > _WIDTH * high.level:
-        tried = _near_crossing(low, high, target)
-        for point in map(_Point, tried, leaks(tried)):
-            if point.leak > target:
-                high = point
-                break
-            low = point
-    level = low.level
-    while not leaks([level])[0] <= target:  # alone, a level may round differently
-        level = nudge_down(level, 8)
-    return level
-
-
-class _Point(NamedTuple):
-    level: float
-    leak: float
-
-
-def _near_crossing(low: _Point, high: _Point, target: float) -> list[float]:
-    """Return levels between two, most of them near where the line crosses the target.
-
-    The leakage is smooth almost everywhere, so that the crossing of the line is wrong
-    by about the square of the distance, and each round doubles the digits.
-    """
-    width = high.level - low.level
-    share = 0.5
-    if high.leak < math.inf:
-        share = (target - low.leak) / (high.leak - low.leak)
-    guess = low.level + share * width
-    offsets = [width * 8.0**-k for k in range(1, _TRIED // 2)]
-    near = {guess, *(guess + x for x in offsets), *(guess - x for x in offsets)}
-    middle = low.level + width / 2
-    return sorted(x for x in {middle, *near} if low.level < x < high.level) or [middle]
-
-
-def _halve(
-    leaks: Callable[[list[float]], list[float]], target: float
-) -> tuple[_Point, _Point]:
-    """Return neighbouring powers of a half of the target, the lower one within it."""
-    high, levels = _Point(target, math.inf), [target]
-    while high.level > _SMALLEST:
-        levels += [high.level * 2.0**-k for k in range(1, _HALVED + 1)]
-        for point in map(_Point, levels, leaks(levels)):
-            if point.leak <= target:  # the target itself where nothing depends
-                return point, point if point.level == target else high
-            high = point
-        levels = []
-    raise InfeasibleTarget(
-        f"target must be above what the two-state conversion can reach, got {target}; "
-        "use method 'general' with a length.",
-        least=target,
-    )
 
 
 def _witness(

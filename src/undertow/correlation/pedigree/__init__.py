@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from undertow.correlation.group import GeneralMethod
-from undertow.correlation.model import state_methods
+from undertow.correlation.group import GeneralTheorem
 from undertow.correlation.pedigree.genomic import (
     GenomicAccuracy,
     family_conjecture,
@@ -12,7 +11,7 @@ from undertow.correlation.pedigree.genomic import (
     genomic_witness,
 )
 from undertow.correlation.pedigree.leakage import (
-    PedigreeMethod,
+    PedigreeTheorem,
     pedigree_adversary_leakage,
     pedigree_leakage,
 )
@@ -25,15 +24,16 @@ from undertow.correlation.pedigree.model import (
     hardy_weinberg_law,
     query_law,
 )
+from undertow.correlation.theorem import state_methods
 
-state_methods(Pedigree, PedigreeMethod(), GeneralMethod())
+state_methods(Pedigree, PedigreeTheorem(), GeneralTheorem())
 
 __all__ = [
     "MENDEL",
     "GenomicAccuracy",
     "Genotype",
     "Pedigree",
-    "PedigreeMethod",
+    "PedigreeTheorem",
     "QueryLaw",
     "child_law",
     "family_conjecture",

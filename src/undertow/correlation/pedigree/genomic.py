@@ -10,7 +10,7 @@ import numpy as np
 from undertow._validate import check_count, check_positive, check_probability
 from undertow.correlation.floor import accuracy_floor
 from undertow.correlation.group import general_budget, general_leakage
-from undertow.correlation.model import check_level
+from undertow.correlation.level import check_level
 from undertow.correlation.pedigree.model import Genotype
 from undertow.correlation.result import Adversary, Leakage
 from undertow.errors import NotApplicable

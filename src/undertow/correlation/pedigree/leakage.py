@@ -11,12 +11,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from undertow.correlation.model import Method, check_level, largest_epsilon
+from undertow.correlation.level import check_level, largest_level
 from undertow.correlation.pedigree._factor import (
     Factor,
     ValueLattice,
@@ -35,6 +35,7 @@ from undertow.correlation.pedigree.model import (
 )
 from undertow.correlation.query import CountQuery, Query, Scope
 from undertow.correlation.result import Adversary, Leakage, adversary_witness
+from undertow.correlation.theorem import FormulaTheorem
 from undertow.errors import NotApplicable
 from undertow.numeric.exact import exact, round_up
 from undertow.numeric.rounding import inflate
@@ -62,7 +63,23 @@ class _Family:
         return raised_worst_pair(self.laws.laws, epsilon * self.step / self.change)
 
 
-class PedigreeMethod(Method):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Relatives:
+    """A query of relatives, and the laws of each kind of family."""
+
+    pedigree: Pedigree
+    query: Query
+    families: tuple[_Family, ...]
+
+    def worst(self, epsilon: float) -> tuple[float, _Family, WorstPair]:
+        """Return the leakage, rounded up but never above the general bound."""
+        found = [(*family.worst(epsilon), family) for family in self.families]
+        value, worst, family = max(found, key=lambda case: case[0])
+        general = round_up(exact(epsilon) * self.pedigree.largest_group)
+        return min(value, general), family, worst
+
+
+class PedigreeTheorem(FormulaTheorem):
     """The exact leakage of Laplace counts and dosages on a pedigree.
 
     Notes
@@ -72,25 +89,31 @@ class PedigreeMethod(Method):
     queries other than counts and linear ones.
     """
 
-    name: ClassVar[str] = "elimination"
-    theorem: ClassVar[str] = _THEOREM
-    published: ClassVar[bool] = False
+    name = "elimination"
+    source = _THEOREM
+    published = False
+    checked = ("every attacker on every family",)
 
-    def leakage(self, model: Any, epsilon: float, *, query: Query) -> Leakage:
-        """Return the exact leakage of `query` with noise of scale change/`epsilon`."""
-        epsilon = check_level(epsilon)
+    def read(self, model: Any, query: Query) -> _Relatives:
+        """Return the laws of every kind of family."""
         pedigree = _require_pedigree(model)
-        return _leakage_of(_families(pedigree, query), pedigree, epsilon, query=query)
+        return _Relatives(pedigree, query, tuple(_families(pedigree, query)))
 
-    def budget(self, model: Any, target: float, *, query: Query) -> float:
+    def at(self, given: _Relatives, epsilon: float) -> Leakage:
+        """Return the exact leakage with noise of scale change over `epsilon`."""
+        value, family, worst = given.worst(epsilon)
+        return self.stated(
+            value,
+            witness=_witness(given.pedigree, family, worst),
+            tight=True,
+            mechanisms=laplace_words(given.query),
+            scope=Scope.every_pair(),  # clipped genotypes included
+        )
+
+    def within(self, given: _Relatives, target: float) -> float:
         """Return the largest DP level found whose leakage is at most `target`."""
-        pedigree = _require_pedigree(model)
-        families = _families(pedigree, query)
-        group = pedigree.largest_group
-        return largest_epsilon(
-            lambda epsilon: _value(families, epsilon, group=group)[0],
-            target,
-            name=self.name,
+        return largest_level(
+            lambda epsilon: given.worst(epsilon)[0], target, name=self.name
         )
 
     def too_costly(self, model: Any, *, query: Query) -> str | None:
@@ -150,7 +173,7 @@ def pedigree_leakage(
     2.240229014
     """
     asked = query if query is not None else CountQuery({Genotype.BB})
-    return PedigreeMethod().leakage(pedigree, epsilon, query=asked)
+    return PedigreeTheorem().bound(pedigree, epsilon, query=asked)
 
 
 def _require_pedigree(model: Any) -> Pedigree:
@@ -217,31 +240,6 @@ def _require_positive(plan: FamilyPlan) -> None:
             f"possible at all, got exp({total:.0f}) for a family of "
             f"{len(plan.family)}; use the general bound."
         )
-
-
-def _value(
-    families: Sequence[_Family], epsilon: float, *, group: int
-) -> tuple[float, _Family, WorstPair]:
-    """Return the leakage, rounded up but never above the general bound."""
-    found = [(*family.worst(epsilon), family) for family in families]
-    value, worst, family = max(found, key=lambda case: case[0])
-    return min(value, round_up(exact(epsilon) * group)), family, worst
-
-
-def _leakage_of(
-    families: Sequence[_Family], pedigree: Pedigree, epsilon: float, *, query: Query
-) -> Leakage:
-    value, family, worst = _value(families, epsilon, group=pedigree.largest_group)
-    return Leakage(
-        value,
-        _THEOREM,
-        checked=("every attacker on every family",),
-        witness=_witness(pedigree, family, worst),
-        tight=True,
-        method="elimination",
-        mechanisms=laplace_words(query),
-        scope=Scope.every_pair(),  # clipped genotypes included
-    )
 
 
 def laplace_words(query: Query) -> str:

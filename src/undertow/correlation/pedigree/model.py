@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_count, check_finite, check_probability
-from undertow.correlation.model import Assumptions, Known, Method, Model, stated_methods
+from undertow.correlation.model import Assumptions, Known, Model
 from undertow.correlation.pedigree._factor import (
     Factor,
     eliminate,
@@ -26,6 +26,7 @@ from undertow.correlation.pedigree._factor import (
     shift_by_degree,
 )
 from undertow.correlation.query import Query
+from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import ModelError, NotApplicable
 
 Law = NDArray[np.float64]
@@ -417,7 +418,7 @@ class Pedigree(Model):
         law = self.founder_law
         return one_parent_law(law) if count == 1 else law
 
-    def methods(self) -> tuple[Method, ...]:
+    def methods(self) -> tuple[LeakageTheorem, ...]:
         """Return elimination, exact for counts and dosage, then the general bound."""
         return stated_methods(self)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from undertow._text import on_one_line
 from undertow.composition import Claim, Plan, Release, Report
 from undertow.correlation import Leakage, LeakageCalibration, Model
-from undertow.correlation.group import WholeUnitsMethod
+from undertow.correlation.group import WholeUnitsTheorem
 from undertow.errors import AssumptionError, PlanError
 from undertow.mechanisms import NoiseSource
 from undertow.numeric.exact import exact, format_up
@@ -528,7 +528,7 @@ def risk_of(
 
 def _trusted(leak: Leakage) -> str:
     """Return what a risk card takes for granted about dependence."""
-    return _UNITS if leak.method == WholeUnitsMethod.name else _MODELLED
+    return _UNITS if leak.method == WholeUnitsTheorem.name else _MODELLED
 
 
 def plan_record(plan: ReleasePlan) -> dict[str, Any]:
@@ -660,7 +660,7 @@ def _leakage_text(leak: Leakage, plan: ReleasePlan) -> str:
     lines = [f"at most {format_up(exact(leak.value), 6)}, by {leak.theorem}"]
     lines += [f"covers: {leak.model}"] if leak.model else []
     trusted = list(leak.unchecked)
-    if plan.timeline.kind == "window" and leak.method != WholeUnitsMethod.name:
+    if plan.timeline.kind == "window" and leak.method != WholeUnitsTheorem.name:
         trusted.append(EMPTY_WINDOWS)
     lines += [f"taken on trust: {text}" for text in trusted]
     return "\n".join(on_one_line(line) for line in lines)

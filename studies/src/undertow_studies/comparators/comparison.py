@@ -216,7 +216,7 @@ def _own_methods(
 ) -> Iterator[ComparatorScale]:
     # A method left out as costly or redundant was not tried: it has no row.
     tried = [m for m in model.methods() if m.too_costly(model, query=query) is None]
-    sources = {method.name: method.theorem for method in tried}
+    sources = {method.name: method.source for method in tried}
     found = calibrate(model, target, query=query)
     change = found.sensitivity
 

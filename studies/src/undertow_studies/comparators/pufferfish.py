@@ -26,8 +26,8 @@ from undertow.correlation.gaussian.shift import (
     check_weights,
     worst_factor,
 )
+from undertow.correlation.level import check_level
 from undertow.correlation.markov.projective import read_kernels, stationary_law
-from undertow.correlation.model import check_level
 from undertow.errors import InfeasibleTarget, ModelError, NotApplicable
 from undertow.numeric.array import Matrix
 from undertow.numeric.exact import exact, round_up_decimal

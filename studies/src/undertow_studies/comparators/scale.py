@@ -23,8 +23,8 @@ from undertow._validate import (
 )
 from undertow.correlation.gaussian.method import gaussian_factor
 from undertow.correlation.gaussian.shift import check_covariance
+from undertow.correlation.level import check_level
 from undertow.correlation.markov.projective import column_ratio
-from undertow.correlation.model import check_level
 from undertow.errors import InfeasibleTarget, NotApplicable
 from undertow.numeric.rounding import inflate
 
@@ -365,7 +365,7 @@ class PrintedResponse:
     flip: float
     target: float
     switch: float
-    source: ClassVar[str] = "Chakrabarti et al., through the thesis, Section 6.4.2.1"
+    source = "Chakrabarti et al., through the thesis, Section 6.4.2.1"
     attackers: ClassVar[str] = "not established"
     is_guarantee: ClassVar[bool] = False
 
