@@ -23,10 +23,8 @@ from undertow.mechanisms.local._bitset import respond
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
     read_categories,
     read_knowledge,
@@ -36,9 +34,13 @@ from undertow.mechanisms.local.base import (
 )
 from undertow.mechanisms.local.unary import unary_from_gap, unary_success
 from undertow.mechanisms.noise.bits import bits_of
-from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.draw import Draw, UniformSource
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.randomized_response import (
+    exact_odds,
+    response_loss,
+    truth_share,
+)
 from undertow.numeric.array import complements
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
@@ -153,7 +155,7 @@ class LocalHashing(LocalProtocol):
     @property
     def keep(self) -> Fraction:
         """Probability that the report is the bucket of the truth."""
-        return 1 / (1 + (self.buckets - 1) * self.odds)
+        return truth_share(self.odds, self.buckets)
 
     @property
     def noise(self) -> Fraction:
@@ -162,7 +164,7 @@ class LocalHashing(LocalProtocol):
 
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
-        return RandomizedResponse(2, self.epsilon).loss()
+        return Pure(response_loss(self.epsilon))
 
     def total_variation(self) -> float:
         """Return a total variation that holds for every hash, rounded up."""
@@ -226,6 +228,12 @@ class LocalHashing(LocalProtocol):
         values = np.arange(self.categories)
         homes = hash_bucket(told["seed"][:, None], values, buckets=self.buckets)
         return np.asarray(homes == told["bucket"][:, None])
+
+    def listed_outputs(self) -> NDArray[Any]:
+        """Refuse a list: a report carries one of 2^64 seeds."""
+        raise self._no_list(
+            "a report names a hash function, whose law the family of hashes decides"
+        )
 
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("buckets", self.buckets),)

@@ -22,7 +22,6 @@ from undertow.mechanisms.local.base import (
     LocalProtocol,
     advantage_up,
     disagreement,
-    exact_odds,
     read_categories,
     read_knowledge,
     read_level,
@@ -31,6 +30,7 @@ from undertow.mechanisms.local.base import (
 from undertow.mechanisms.local.unary import UnaryEncoding, inverse_mean, unary_from_gap
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.simulated import SimulatedSource
+from undertow.mechanisms.randomized_response import exact_odds
 from undertow.numeric.array import read_floats
 from undertow.numeric.exact import Number, round_up
 from undertow.privacy.loss import Pure

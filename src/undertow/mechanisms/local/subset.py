@@ -9,7 +9,9 @@ same size to the next.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,10 +38,8 @@ from undertow.mechanisms.local._bitset import (
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
     never_binds,
     read_categories,
@@ -49,9 +49,12 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.noise.bits import BitSource, bits_of, uniform_below
-from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.draw import Draw, UniformSource
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.randomized_response import (
+    exact_odds,
+    response_loss,
+)
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound, Calibration
@@ -127,7 +130,7 @@ class SubsetSelection(LocalProtocol):
 
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
-        return RandomizedResponse(2, self.epsilon).loss()
+        return Pure(response_loss(self.epsilon))
 
     def total_variation(self) -> float:
         """Return the total variation between two categories, rounded up."""
@@ -182,8 +185,32 @@ class SubsetSelection(LocalProtocol):
         """Return how many sets hold each category."""
         return column_counts(read_words(reports, self.categories), self.categories)
 
+    def listed_outputs(self) -> NDArray[np.uint32]:
+        """Return the sets in lexical order; for at most 10^5."""
+        m, size = self.categories, self.subset
+        self._require_few(_log10_binomial(m, size))
+        members = np.array(list(itertools.combinations(range(m), size)), dtype=np.int64)
+        words = np.zeros((len(members), width(m)), dtype="<u4")
+        for column in members.T:
+            set_bits(words, column, np.ones(len(members), dtype=bool))
+        return words
+
+    def table(self, inputs: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of each set; every entry is correctly rounded."""
+        supports, rest = self.support(self.listed_outputs()), self.categories - 1
+        held = self.keep / math.comb(rest, self.subset - 1)
+        missed = (1 - self.keep) / max(1, math.comb(rest, self.subset))
+        return np.where(supports.T[np.asarray(inputs)], float(held), float(missed))
+
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("subset", self.subset),)
+
+
+def _log10_binomial(size: int, chosen: int) -> float:
+    """Return the decimal log of a binomial coefficient that may be huge, in O(1)."""
+    logs = (math.lgamma(k + 1) for k in (size, chosen, size - chosen))
+    whole, *parts = logs
+    return (whole - sum(parts)) / math.log(10)
 
 
 def _log_binomial(n: int, k: int) -> float:

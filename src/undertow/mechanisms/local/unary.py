@@ -7,6 +7,7 @@ the closed forms give the advantage from the two.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -30,10 +31,8 @@ from undertow.mechanisms.local._bitset import (
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
     read_categories,
     read_knowledge,
@@ -42,11 +41,15 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.noise.bits import bits_of
-from undertow.mechanisms.noise.draw import Draw, read_probability
+from undertow.mechanisms.noise.draw import Draw, UniformSource, read_probability
 from undertow.mechanisms.noise.secure import read_source
+from undertow.mechanisms.randomized_response import exact_odds
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
+
+# Categories up to which all reports are listed.
+_BITS = 12
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -166,6 +169,28 @@ class UnaryEncoding(LocalProtocol):
     def support_counts(self, reports: Any) -> NDArray[Any]:
         """Return the number of ones at each category."""
         return column_counts(read_words(reports, self.categories), self.categories)
+
+    def listed_outputs(self) -> NDArray[np.uint32]:
+        """Return the reports by number, the first category lowest; for up to 12."""
+        self._require_few(self.categories * math.log10(2), limit=2**_BITS)
+        return np.arange(2**self.categories, dtype="<u4")[:, None]
+
+    def table(self, inputs: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of each report; every entry is correctly rounded.
+
+        It depends on the true bit and on the number of ones among the others.
+        """
+        supports = self.support(self.listed_outputs())
+        p, q, others = self.keep, self.noise, self.categories - 1
+        chances = np.array(
+            [
+                [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
+                for own in (1 - p, p)
+            ]
+        )
+        own = supports.astype(np.intp)
+        rest = own.sum(axis=1, keepdims=True) - own
+        return np.ascontiguousarray(chances[own, rest].T[np.asarray(inputs)])
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)

@@ -52,6 +52,7 @@ from undertow.risk.families.base import (
 )
 from undertow.risk.families.local import blh, grr, olh, oue, she, ss, sue, the
 from undertow.risk.finite import Risk
+from undertow.risk.number import ScalarChannel
 from undertow.risk.threat import Threat
 
 # The level lies this share below what was solved for, for noise rounded otherwise.
@@ -265,8 +266,6 @@ class AdditiveFamily(Family):
         On a lattice a finite one: past the least and the greatest answer likelihoods
         are proportional, so each tail is one output.
         """
-        from undertow.risk.scalar import ScalarChannel
-
         if self.step is not None:
             return Channel(self._lattice_laws(level), threat.support)
         noise = self.sensitivity / level

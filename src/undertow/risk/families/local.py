@@ -36,7 +36,8 @@ from undertow.mechanisms.local import (
     subset_size,
     the_threshold,
 )
-from undertow.mechanisms.local.base import exact_odds, read_categories
+from undertow.mechanisms.local.base import read_categories
+from undertow.mechanisms.randomized_response import exact_odds, response_gap
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
 from undertow.privacy.loss import Loss
@@ -132,9 +133,7 @@ class ResponseFamily(LocalFamily):
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return p - q."""
-        return np.asarray(
-            -np.expm1(-levels) / (1.0 + (self.records - 1) * np.exp(-levels))
-        )
+        return response_gap(levels, self.records)
 
     def curve(self, threat: Threat) -> Curve:
         """Return the closed form: every prior, success rule and knowledge."""
