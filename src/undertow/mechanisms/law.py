@@ -54,7 +54,7 @@ class Law(ABC):
         return "integer" if self.measure == "counting" else "real"
 
     @property
-    def inputs(self) -> Sequence[Hashable] | None:
+    def listed_inputs(self) -> Sequence[Hashable] | None:
         """The inputs in order, if they are finitely many and known."""
         return None
 

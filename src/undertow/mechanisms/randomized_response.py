@@ -183,7 +183,7 @@ class RandomizedResponse(ChoiceMechanism):
         object.__setattr__(self, "other_weight", other)
 
     @property
-    def inputs(self) -> tuple[Hashable, ...]:
+    def listed_inputs(self) -> tuple[Hashable, ...]:
         """The categories."""
         return self.candidates
 

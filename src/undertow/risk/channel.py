@@ -540,7 +540,7 @@ class ProtocolSampler(LawSampler):
             raise TypeError(
                 f"protocol must be a LocalProtocol, got {type(protocol).__name__}."
             )
-        super().__init__(protocol, protocol.inputs)
+        super().__init__(protocol, protocol.listed_inputs)
 
     @property
     def protocol(self) -> Any:

@@ -101,12 +101,22 @@ class LocalProtocol(Law):
         """Draw one report per client."""
 
     @property
+    def structure(self) -> int | None:
+        """The whole number chosen beside epsilon, such as a size; None without one."""
+        return None
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether all that is chosen beside epsilon is what epsilon makes best."""
+        return True
+
+    @property
     def output_kind(self) -> OutputKind:
         """Whether there are finitely many reports."""
         return "finite" if self.measure == "counting" else "real"
 
     @property
-    def inputs(self) -> range:
+    def listed_inputs(self) -> range:
         """The categories."""
         return range(self.categories)
 
@@ -117,7 +127,7 @@ class LocalProtocol(Law):
                 f"the protocol must have a category for each of the {len(records)} "
                 f"records, got {self.categories}."
             )
-        return self.inputs
+        return self.listed_inputs
 
     def simulate(
         self, given: SupportsIndex, size: int, *, rng: np.random.Generator

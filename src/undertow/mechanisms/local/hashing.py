@@ -162,6 +162,16 @@ class LocalHashing(LocalProtocol):
         """Probability that it is the bucket of one other category; ideal hash."""
         return Fraction(1, self.buckets)
 
+    @property
+    def structure(self) -> int:
+        """The number of buckets."""
+        return self.buckets
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the buckets are those of optimised hashing."""
+        return self.buckets == hash_buckets(float(self.epsilon))
+
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
         return Pure(response_loss(self.epsilon))
@@ -265,6 +275,7 @@ class BinaryHashing(LocalHashing):
     """
 
     name: ClassVar[str] = "BLH"
+    follows_rule = True
 
     def __init__(self, categories: SupportsIndex, epsilon: Number) -> None:
         LocalHashing.__init__(self, categories, epsilon, buckets=2)

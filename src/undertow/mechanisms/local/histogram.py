@@ -83,6 +83,11 @@ class ThresholdHistogram(UnaryEncoding):
         m = read_categories(categories)
         self._keep_law(m, 1 - miss / 2, noise / 2, epsilon=level)
 
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the threshold is the best one."""
+        return self.threshold == the_threshold(float(self.epsilon))
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SummationHistogram(LocalProtocol):

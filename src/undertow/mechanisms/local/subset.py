@@ -128,6 +128,16 @@ class SubsetSelection(LocalProtocol):
         """Probability that the set holds one given other category."""
         return (self.subset - self.keep) / (self.categories - 1)
 
+    @property
+    def structure(self) -> int:
+        """The size of the sets."""
+        return self.subset
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the size is that of the floor rule."""
+        return self.subset == subset_size(self.categories, float(self.epsilon))
+
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
         return Pure(response_loss(self.epsilon))
