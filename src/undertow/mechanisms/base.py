@@ -163,7 +163,8 @@ class ChoiceMechanism(Mechanism):
     ) -> NDArray[np.float64]:
         """Return the log probability of each output for each input."""
         place = {label: k for k, label in enumerate(self.candidates)}
-        columns = [place[label] for label in np.asarray(outputs).tolist()]
+        listed = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
+        columns = [place[label] for label in listed]
         return np.stack([self.log_probabilities(x)[columns] for x in inputs], axis=-1)
 
     def listed_outputs(self) -> tuple[Hashable, ...]:
