@@ -266,6 +266,19 @@ def read_prior(prior: ArrayLike | None, categories: int) -> NDArray[np.float64]:
     return read_law(masses, "prior", tolerance=1e-12 * math.sqrt(categories))
 
 
+def ordered_masses(
+    prior: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the masses in rising order, and those below and above each.
+
+    One minus a mass is the mass below and above; adding it up keeps small terms exact.
+    """
+    masses = np.sort(prior)
+    below = np.concatenate([[0.0], np.cumsum(masses)[:-1]])
+    above = np.concatenate([np.cumsum(masses[::-1])[::-1][1:], [0.0]])
+    return masses, below, above
+
+
 def disagreement(prior: ArrayLike | None, categories: int) -> float:
     r"""Return :math:`1 - \kappa_\pi = \sum \pi (1 - \pi)`, without cancellation.
 
@@ -297,6 +310,16 @@ def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
     if array.size and not (array.min() >= 0 and array.max() < categories):
         raise ValueError(f"values must be categories in 0..{categories - 1}.")
     return array.astype(np.int64)
+
+
+# The target of a calibration is lowered by this share, which covers the margin of the
+# closed form; below the least one only epsilon 0 is given: products lose their digits.
+_TARGET_SLACK, _LEAST_TARGET = 4e-12, 1e-300
+
+
+def lowered_target(target: float) -> float:
+    """Return a target lowered by the margin of a closed form; 0 for a tiny one."""
+    return target / (1.0 + _TARGET_SLACK) if target >= _LEAST_TARGET else 0.0
 
 
 def advantage_up(value: float, *, terms: int = 0) -> float:

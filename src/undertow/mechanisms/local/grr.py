@@ -22,6 +22,7 @@ from undertow.mechanisms.local.base import (
     advantage_up,
     disagreement,
     log_fraction,
+    lowered_target,
     never_binds,
     read_categories,
     read_knowledge,
@@ -152,12 +153,6 @@ class GeneralizedResponse(LocalProtocol):
     ) -> NDArray[np.int64]:
         """Return the guesses of the simple attack: the reports."""
         return read_values(reports, self.categories)
-
-
-# The target is lowered by this share, which covers the margin of the closed form.
-_SLACK = 4e-12
-# Below this target only epsilon 0 is given: products would lose their digits.
-_TINY = 1e-300
 
 
 def grr_variation(categories: SupportsIndex, epsilon: float) -> float:
@@ -362,11 +357,8 @@ def calibrate_grr(
     m, target = read_categories(categories), check_probability(advantage, "advantage")
     if never_binds(target, prior, m):
         value = math.inf
-    elif target < _TINY:
-        value = 0.0
     else:
-        lowered = grr_level(m, target / (1.0 + _SLACK), prior=prior)
-        value = lowered * (1.0 - 1e-15)
+        value = grr_level(m, lowered_target(target), prior=prior) * (1.0 - 1e-15)
     achieved = Bound(
         # A target that never binds is itself a bound, and has no rounding margin.
         min(grr_advantage(m, value, prior=prior), target if value == math.inf else 1.0),

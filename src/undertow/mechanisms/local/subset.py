@@ -41,7 +41,9 @@ from undertow.mechanisms.local.base import (
     advantage_up,
     disagreement,
     log_fraction,
+    lowered_target,
     never_binds,
+    ordered_masses,
     read_categories,
     read_knowledge,
     read_level,
@@ -199,7 +201,7 @@ class SubsetSelection(LocalProtocol):
         """Return the sets in lexical order; for at most 10^5."""
         m, size = self.categories, self.subset
         self._require_few(_log10_binomial(m, size))
-        members = np.array(list(itertools.combinations(range(m), size)), dtype=np.int64)
+        members = list_sets(m, size)
         words = np.zeros((len(members), width(m)), dtype="<u4")
         for column in members.T:
             set_bits(words, column, np.ones(len(members), dtype=bool))
@@ -214,6 +216,12 @@ class SubsetSelection(LocalProtocol):
 
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("subset", self.subset),)
+
+
+def list_sets(categories: int, size: int) -> NDArray[np.int64]:
+    """Return the sets of a size in lexical order, one in each row."""
+    sets = itertools.combinations(range(categories), size)
+    return np.array(list(sets), dtype=np.int64)
 
 
 def _log10_binomial(size: int, chosen: int) -> float:
@@ -447,9 +455,7 @@ def _excess(m: int, level: float, size: int) -> float:
 
 
 def _ordered_sum(prior: NDArray[np.float64], size: int) -> float:
-    pi, m = np.sort(prior), len(prior)
-    below = np.concatenate([[0.0], np.cumsum(pi)[:-1]])
-    above = np.concatenate([np.cumsum(pi[::-1])[::-1][1:], [0.0]])
+    (pi, below, above), m = ordered_masses(prior), len(prior)
     rank = np.arange(size, m)  # i - 1 = size, ..., m - 1
     # Ratios of binomials from the top down: C(i-2, w-1)/C(i-1, w-1) = (i-w)/(i-1).
     steps = np.log1p(-(size - 1) / rank)[::-1]
@@ -463,10 +469,6 @@ def _ordered_sum(prior: NDArray[np.float64], size: int) -> float:
 
 # A calibrated level stays this share below a breakpoint.
 _BELOW_BREAKPOINT = 1e-9
-# The target is lowered by this share, which covers the margin of the closed form.
-_SLACK = 4e-12
-# Below this target only epsilon 0 is given: products would lose their digits.
-_TINY = 1e-300
 
 
 def subset_level(categories: SupportsIndex, advantage: float, *, subset: int) -> float:
@@ -597,7 +599,7 @@ def _target_excess(
     prior: ArrayLike | None,
     knowledge: str,
 ) -> NDArray[np.float64]:
-    lowered = target / (1.0 + _SLACK) if target >= _TINY else 0.0
+    lowered = lowered_target(target)
     if knowledge == "none":
         # Never binding from the limit 1 - 1/m of size 1 on.
         never = never_binds(target, None, m)

@@ -34,6 +34,7 @@ from undertow.mechanisms.local.base import (
     advantage_up,
     disagreement,
     log_fraction,
+    ordered_masses,
     read_categories,
     read_knowledge,
     read_level,
@@ -393,12 +394,9 @@ def unary_from_gap(
 
 
 def _ordered_sum(prior: NDArray[np.float64], q: float) -> float:
-    pi = np.sort(prior)
-    below = np.concatenate([[0.0], np.cumsum(pi)[:-1]])
+    pi, below, above = ordered_masses(prior)
     later = np.arange(len(pi) - 1, -1, -1)  # m - i
     weights = np.exp((later - 1.0) * math.log1p(-q))
-    # 1 - pi is the mass below and above; adding it up keeps small terms exact.
-    above = np.concatenate([np.cumsum(pi[::-1])[::-1][1:], [0.0]])
     return math.fsum((weights * pi * (above + (1.0 - q) * below)).tolist())
 
 
