@@ -181,17 +181,9 @@ class UnaryEncoding(LocalProtocol):
 
         It depends on the true bit and on the number of ones among the others.
         """
-        supports = self.support(self.listed_outputs())
-        p, q, others = self.keep, self.noise, self.categories - 1
-        chances = np.array(
-            [
-                [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
-                for own in (1 - p, p)
-            ]
-        )
-        own = supports.astype(np.intp)
-        rest = own.sum(axis=1, keepdims=True) - own
-        return np.ascontiguousarray(chances[own, rest].T[np.asarray(inputs)])
+        self.listed_outputs()  # refuses too many
+        law = bits_table(self.categories, keep=self.keep, noise=self.noise)
+        return np.ascontiguousarray(law[np.asarray(inputs)])
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -263,6 +255,25 @@ class OptimizedUnary(UnaryEncoding):
         level, odds = exact_odds(epsilon)
         q = odds / (1 + odds)
         self._keep_law(read_categories(categories), Fraction(1, 2), q, epsilon=level)
+
+
+def bits_table(
+    categories: int, *, keep: float | Fraction, noise: float | Fraction
+) -> NDArray[np.float64]:
+    """Return the law of independent bits for each category, reports by their number.
+
+    Every entry is correctly rounded if the probabilities are fractions.
+    """
+    p, q, others = keep, noise, categories - 1
+    chances = np.array(
+        [
+            [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
+            for own in (1 - p, p)
+        ]
+    )
+    numbers = np.arange(2**categories)
+    own = numbers >> np.arange(categories)[:, None] & 1
+    return np.asarray(chances[own, own.sum(axis=0) - own])
 
 
 def _bit_loss(p: Fraction, q: Fraction) -> Fraction:

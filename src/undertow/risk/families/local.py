@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -40,6 +39,7 @@ from undertow.mechanisms.local import (
     subset_size,
 )
 from undertow.mechanisms.local.base import read_categories
+from undertow.mechanisms.local.unary import bits_table
 from undertow.mechanisms.randomized_response import exact_odds, response_gap
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
@@ -315,14 +315,8 @@ class UnaryFamily(LocalFamily):
             return None
         gap, noise = self._bits(np.array([level]))
         keep, false = float(gap[0] + noise[0]), float(noise[0])
-        reports = np.array(list(product((0, 1), repeat=self.records)), dtype=bool)
-        own = np.where(reports, keep, 1.0 - keep)
-        other = np.where(reports, false, 1.0 - false)
-        laws = [
-            np.prod(np.where(np.arange(self.records) == x, own, other), axis=1)
-            for x in range(self.records)
-        ]
-        return Channel(np.array(laws), threat.support)
+        laws = bits_table(self.records, keep=keep, noise=false)
+        return Channel(laws, threat.support)
 
 
 class BinaryHashingFamily(UnaryFamily):
