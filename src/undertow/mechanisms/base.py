@@ -13,18 +13,23 @@ from __future__ import annotations
 import math
 import numbers
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import InfiniteLossError, MismatchError
 from undertow.mechanisms.law import Floats, Law
-from undertow.mechanisms.noise.draw import Draw, UniformSource, read_size
+from undertow.mechanisms.noise.draw import (
+    Draw,
+    UniformSource,
+    read_positive,
+    read_size,
+)
 from undertow.numeric.exact import Exact, Number, exact, format_up, sqrt_up
 from undertow.numeric.rounding import nudge_up
 from undertow.privacy.loss import Loss
@@ -136,6 +141,31 @@ class AdditiveMechanism(Mechanism):
         """Return the probability that no coordinate exceeds `output`."""
         noise = subtract(output, given, dimension=self.dimension)
         return plain(np.exp(total(self.noise_log_cdf(noise), dimension=self.dimension)))
+
+
+class GaussianNoise(AdditiveMechanism):
+    """Gaussian noise on the reals or on a lattice: what follows from its variance."""
+
+    __slots__ = ()
+    variance: Fraction
+
+    @property
+    def sigma(self) -> float:
+        """The sigma of the law: of continuous noise the standard deviation."""
+        return sqrt_nearest(self.variance)
+
+    def _of_variance(self, variance: Number) -> Self:
+        object.__setattr__(self, "variance", read_positive(variance, "variance"))
+        return self
+
+    def _square_loss(self, metric: Metric) -> Fraction:
+        """Return the square of 1/sigma per unit of the metric, in the l2 norm."""
+        factor = norm_factor(metric, p=2, dimension=self.dimension)
+        return factor**2 / self.variance
+
+    def _square_gap(self, gaps: Iterable[Fraction]) -> Fraction:
+        """Return the squared distance of two values over the variance."""
+        return sum((gap**2 for gap in gaps), start=Fraction(0)) / self.variance
 
 
 class ChoiceMechanism(Mechanism):

@@ -31,6 +31,7 @@ from undertow.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     Law,
+    Mechanism,
     NoisyMax,
     RandomizedResponse,
     TruncatedMechanism,
