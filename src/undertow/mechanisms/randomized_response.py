@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,12 @@ from undertow.mechanisms.base import (
 )
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.secure import read_source
+from undertow.numeric.array import Levels, functions_of
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import exp_bracket, inflate
 from undertow.privacy.loss import Pure
 from undertow.spaces.base import Metric
 from undertow.spaces.metric import DiscreteMetric, Scaled
-
-Levels = TypeVar("Levels", float, NDArray[np.float64])
 
 # Bits of the odds e^-epsilon beyond its leading one.
 _PRECISION = 56
@@ -118,9 +117,9 @@ def response_gap(level: Levels, among: float) -> Levels:
     >>> round(response_gap(1.0, 10), 10)
     0.1466325741
     """
-    if isinstance(level, np.ndarray):
-        return np.asarray(-np.expm1(-level) / (1.0 + (among - 1) * np.exp(-level)))
-    return -math.expm1(-level) / (1.0 + (among - 1) * math.exp(-level))
+    of = functions_of(level)
+    gap: Levels = -of.expm1(-level) / (1.0 + (among - 1) * of.exp(-level))
+    return gap
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -31,7 +31,7 @@ from undertow.mechanisms.local.unary import UnaryEncoding, inverse_mean, unary_f
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.mechanisms.randomized_response import exact_odds
-from undertow.numeric.array import read_floats
+from undertow.numeric.array import Levels, functions_of, read_floats
 from undertow.numeric.exact import Number, round_up
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
@@ -214,6 +214,16 @@ class SummationHistogram(LocalProtocol):
         return table
 
 
+def she_gap(level: Levels) -> Levels:
+    """Return the total variation of summation with histogram encoding, to nearest."""
+    of = functions_of(level)
+    # Beyond this level nothing is left of the tail, and infinity times 0 is no number.
+    least: Any = np.minimum if of is np else min
+    finite = least(level, 1e6)
+    gap: Levels = -of.expm1(-finite / 2.0) - finite / 4.0 * of.exp(-finite / 2.0)
+    return gap
+
+
 def she_variation(epsilon: float) -> float:
     r"""Return the total variation of summation with histogram encoding, rounded up.
 
@@ -239,11 +249,7 @@ def she_variation(epsilon: float) -> float:
     >>> round(she_variation(1.0), 10)
     0.2418366754
     """
-    level = read_level(epsilon)
-    if level == math.inf:
-        return 1.0
-    tail = level / 4.0 * math.exp(-level / 2.0)
-    return advantage_up(-math.expm1(-level / 2.0) - tail)
+    return advantage_up(she_gap(read_level(epsilon)))
 
 
 def she_success(categories: SupportsIndex, epsilon: float) -> float:

@@ -45,6 +45,7 @@ from undertow.mechanisms.noise.bits import bits_of
 from undertow.mechanisms.noise.draw import Draw, UniformSource, read_probability
 from undertow.mechanisms.noise.secure import read_source
 from undertow.mechanisms.randomized_response import exact_odds
+from undertow.numeric.array import Levels, functions_of
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
@@ -418,6 +419,18 @@ def _read_bits(
     return m, check_probability(keep, "keep"), check_probability(noise, "noise")
 
 
+def sue_gap(level: Levels) -> Levels:
+    """Return p - q of symmetric unary encoding, to nearest."""
+    gap: Levels = functions_of(level).tanh(level / 4.0)
+    return gap
+
+
+def oue_gap(level: Levels) -> Levels:
+    """Return p - q of optimised unary encoding and of two buckets, to nearest."""
+    gap: Levels = functions_of(level).tanh(level / 2.0) / 2.0
+    return gap
+
+
 def sue_variation(epsilon: float) -> float:
     r"""Return :math:`\tanh(\varepsilon/4)`, the total variation of SUE, rounded up.
 
@@ -440,7 +453,7 @@ def sue_variation(epsilon: float) -> float:
     >>> round(sue_variation(1.0), 10)
     0.2449186624
     """
-    return advantage_up(math.tanh(read_level(epsilon) / 4.0))
+    return advantage_up(sue_gap(read_level(epsilon)))
 
 
 def oue_variation(epsilon: float) -> float:
@@ -467,7 +480,7 @@ def oue_variation(epsilon: float) -> float:
     >>> round(oue_variation(1.0), 10)
     0.2310585786
     """
-    return min(0.5, advantage_up(math.tanh(read_level(epsilon) / 2.0) / 2.0))
+    return min(0.5, advantage_up(oue_gap(read_level(epsilon))))
 
 
 def sue_advantage(
@@ -506,8 +519,7 @@ def sue_advantage(
     """
     m, level = read_categories(categories), read_level(epsilon)
     q = 1.0 / (1.0 + _exp(level / 2.0))
-    gap = math.tanh(level / 4.0)
-    return unary_from_gap(m, gap, noise=q, prior=prior, knowledge=knowledge)
+    return unary_from_gap(m, sue_gap(level), noise=q, prior=prior, knowledge=knowledge)
 
 
 def oue_advantage(
@@ -548,8 +560,7 @@ def oue_advantage(
     """
     m, level = read_categories(categories), read_level(epsilon)
     q = 1.0 / (1.0 + _exp(level))
-    gap = math.tanh(level / 2.0) / 2.0
-    return unary_from_gap(m, gap, noise=q, prior=prior, knowledge=knowledge)
+    return unary_from_gap(m, oue_gap(level), noise=q, prior=prior, knowledge=knowledge)
 
 
 def _exp(level: float) -> float:

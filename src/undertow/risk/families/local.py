@@ -39,7 +39,8 @@ from undertow.mechanisms.local import (
     subset_size,
 )
 from undertow.mechanisms.local.base import read_categories
-from undertow.mechanisms.local.unary import bits_table
+from undertow.mechanisms.local.histogram import she_gap
+from undertow.mechanisms.local.unary import bits_table, oue_gap, sue_gap
 from undertow.mechanisms.randomized_response import exact_odds, response_gap
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
@@ -181,9 +182,7 @@ class SummationFamily(LocalFamily):
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return 1 - exp(-e/2)(1 + e/4)."""
-        finite = np.minimum(levels, 1e6)
-        tail = finite / 4.0 * np.exp(-finite / 2.0)
-        return np.asarray(-np.expm1(-finite / 2.0) - tail)
+        return she_gap(levels)
 
     def curve(self, threat: Threat) -> Curve | None:
         """Return the closed form: uniform prior without knowledge, or two records."""
@@ -331,7 +330,7 @@ class BinaryHashingFamily(UnaryFamily):
             return None
         share = float(bit_sums(threat, np.array([0.5]), full=view == "full")[0])
         return Curve(
-            lambda levels, _: np.tanh(levels / 2.0) / 2.0 * share,
+            lambda levels, _: oue_gap(levels) * share,
             share / 2.0,
             "Local protocols, Proposition 4",
             inverse=lambda g: np.asarray(2.0 * np.arctanh(2.0 * g / share)),
@@ -359,7 +358,7 @@ def sue(categories: SupportsIndex) -> UnaryFamily:
         categories,
         name="sue",
         protocol=SymmetricUnary,
-        bits=lambda e: (np.tanh(e / 4.0), expit(-e / 2.0)),
+        bits=lambda e: (sue_gap(e), expit(-e / 2.0)),
         limit=1.0,
         full_inverse=lambda g: np.asarray(4.0 * np.arctanh(g)),
     )
@@ -378,7 +377,7 @@ def oue(categories: SupportsIndex) -> UnaryFamily:
         categories,
         name="oue",
         protocol=OptimizedUnary,
-        bits=lambda e: (np.tanh(e / 2.0) / 2.0, expit(-e)),
+        bits=lambda e: (oue_gap(e), expit(-e)),
         limit=0.5,
         full_inverse=lambda g: np.asarray(2.0 * np.arctanh(2.0 * g)),
     )
@@ -418,7 +417,7 @@ def blh(categories: SupportsIndex, *, ideal: bool = True) -> BinaryHashingFamily
         categories,
         name="blh",
         protocol=BinaryHashing,
-        bits=lambda e: (np.tanh(e / 2.0) / 2.0, np.full(e.shape, 0.5)),
+        bits=lambda e: (oue_gap(e), np.full(e.shape, 0.5)),
         limit=0.5,
     )
     family.ideal = ideal
