@@ -94,7 +94,10 @@ class Law(ABC):
 
     def simulate(self, given: Any, size: int, *, rng: np.random.Generator) -> Any:
         """Draw `size` outputs for one input from a seed: never for a release."""
-        return self.sample([given] * size, source=SimulatedSource(rng)).values
+        values: Any = [given] * size
+        if isinstance(given, float | np.ndarray):
+            values = np.broadcast_to(given, (size, *np.shape(given))).copy()
+        return self.sample(values, source=SimulatedSource(rng)).values
 
     def listed_outputs(self) -> Sequence[Hashable] | NDArray[Any]:
         """Return every output once, in the order of the columns of the table.
