@@ -18,7 +18,7 @@ from undertow.audit._outcome import require_exact, require_unmasked
 from undertow.audit.record import Freshness, RecordedSubject, probe
 from undertow.audit.runner import Counts
 from undertow.audit.subject import (
-    ProtocolSubject,
+    LawSubject,
     check_copies,
     require_pace,
     subject_identity,
@@ -55,8 +55,8 @@ class Source:
                 "subject must have a method sample, got "
                 f"{type(subject).__name__}; wrap a function in a subject."
             )
-        if isinstance(subject, ProtocolSubject):
-            subject = subject.protocol  # draws for all values at once
+        if isinstance(subject, LawSubject) and isinstance(subject.law, LocalProtocol):
+            subject = subject.law  # draws for all values at once
         self.subject, self.reader_given = subject, reader
         self.fresh = Freshness(self.name)
         self.grouped = hasattr(subject, "inputs")

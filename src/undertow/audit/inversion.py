@@ -13,24 +13,18 @@ from numpy.typing import NDArray
 
 from undertow._validate import check_choice, check_count, check_probability
 from undertow.mechanisms.local import (
-    GeneralizedResponse,
+    PROTOCOLS,
     LocalHashing,
-    OptimizedHashing,
-    OptimizedUnary,
-    SubsetSelection,
-    SummationHistogram,
-    SymmetricUnary,
-    ThresholdHistogram,
+    LocalProtocol,
     grr_success,
     hash_buckets,
     hashing_success,
     oue_advantage,
+    protocol_name,
     she_success,
-    subset_size,
     subset_success,
     sue_advantage,
     the_advantage,
-    the_threshold,
 )
 from undertow.numeric.array import Floats
 from undertow.results import to_plain
@@ -52,7 +46,11 @@ FAMILIES = (
     "sue",
     "the",
 )
-"""Names of the families that can be inverted; ``"gaussian"`` in mu."""
+"""Names of the families that can be inverted; ``"gaussian"`` in mu.
+
+So can every other protocol of :data:`~undertow.mechanisms.local.PROTOCOLS` of which it
+is proved that its success never falls.
+"""
 
 Status = Literal["interior", "blind", "jump", "saturated"]
 
@@ -115,13 +113,21 @@ def family_success(
     >>> round(family_success("oue", 3, categories=100), 8)
     0.10465027
     """
-    check_choice(family, "family", choices=FAMILIES)
+    check_choice(family, "family", choices=_names())
     m = check_count(categories, "categories", minimum=2)
     if family == "ss":
         return subset_success(m, level, subset=subset)
     if subset is not None:
         raise ValueError(f"subset must be left out for {family}, got {subset}.")
-    return _SUCCESS[family](m, level)
+    if family in _SUCCESS:
+        return _SUCCESS[family](m, level)
+    return PROTOCOLS[family].at(m, level).attack_success() if level else 1.0 / m
+
+
+def _names() -> tuple[str, ...]:
+    """Return the names of all families that can be inverted."""
+    more = (n for n, entry in PROTOCOLS.items() if entry.protocol.monotone)
+    return tuple(sorted({*FAMILIES, *more}))
 
 
 def estimate_level(
@@ -168,7 +174,7 @@ def estimate_level(
     >>> round(fit.value, 6), fit.status
     (1.999951, 'interior')
     """
-    check_choice(family, "family", choices=FAMILIES)
+    check_choice(family, "family", choices=_names())
     m, n = (
         check_count(categories, "categories", minimum=2),
         check_count(trials, "trials"),
@@ -309,14 +315,6 @@ _SUCCESS: dict[str, Callable[[int, float], float]] = {
 
 # Which family a protocol belongs to, and which level its simple attack tells.
 
-# Classes whose law is fixed by the categories and epsilon.
-_PLAIN = {
-    GeneralizedResponse: "grr",
-    OptimizedUnary: "oue",
-    SummationHistogram: "she",
-    SymmetricUnary: "sue",
-}
-
 
 def estimate_protocol_level(
     protocol: Any,
@@ -345,6 +343,7 @@ def estimate_protocol_level(
 
     Examples
     --------
+    >>> from undertow.mechanisms.local import GeneralizedResponse
     >>> fit = estimate_protocol_level(GeneralizedResponse(100, 1), 6945, 100_000)
     >>> fit.family, round(fit.value, 3)
     ('grr', 2.0)
@@ -365,16 +364,11 @@ def estimate_protocol_level(
 
 def _family_of(protocol: Any) -> tuple[str, int | None] | None:
     """Return the family of a protocol, and its sizes if they are not by the rule."""
-    if isinstance(protocol, SubsetSelection):
-        rule = subset_size(protocol.categories, float(protocol.epsilon))
-        return "ss", None if protocol.subset == rule else protocol.subset
-    if isinstance(protocol, LocalHashing):
-        if protocol.buckets == 2 and not isinstance(protocol, OptimizedHashing):
-            return "blh", None
-        rule = hash_buckets(float(protocol.epsilon))
-        return "olh", None if protocol.buckets == rule else protocol.buckets
-    if isinstance(protocol, ThresholdHistogram):
-        best = the_threshold(float(protocol.epsilon))
-        return ("the", None) if protocol.threshold == best else None
-    plain = _PLAIN.get(type(protocol))
-    return None if plain is None else (plain, None)
+    if not isinstance(protocol, LocalProtocol):
+        return None
+    name = protocol_name(protocol)
+    if type(protocol) is LocalHashing:
+        name = "blh" if protocol.buckets == 2 else "olh"
+    if name is None or name == "blh" or protocol.follows_rule:
+        return None if name is None else (name, None)
+    return None if protocol.structure is None else (name, protocol.structure)

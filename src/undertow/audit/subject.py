@@ -27,9 +27,9 @@ from undertow import _version
 from undertow._validate import check_count, check_index, check_positive
 from undertow.audit._outcome import Raised, read_outcomes, read_outputs, shortened
 from undertow.errors import AuditError
-from undertow.mechanisms.base import ChoiceMechanism, Mechanism
+from undertow.mechanisms.base import Mechanism
+from undertow.mechanisms.law import Law
 from undertow.mechanisms.local.base import LocalProtocol
-from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.numeric.array import Floats
 
 Outputs = NDArray[Any]
@@ -58,7 +58,62 @@ class Subject(Protocol):
         """Draw `size` outputs for the input number `value`."""
 
 
-class ProtocolSubject:
+class LawSubject:
+    """A law of this package on several inputs: a mechanism or a local protocol.
+
+    Parameters
+    ----------
+    law : Law
+        Run with seeded randomness.
+    inputs : sequence, optional
+        What it is given: for a mechanism the answers of the query on each of the
+        neighbouring inputs, as numbers, vectors, scores or categories. By default all
+        inputs of a law that lists them, such as the categories of a local protocol.
+
+    Notes
+    -----
+    What is drawn is what would be released, lattice included. The likelihood is that
+    of the continuous law, which serves to choose events and never to certify.
+
+    Examples
+    --------
+    >>> from undertow.mechanisms import LaplaceMechanism
+    >>> subject = LawSubject(LaplaceMechanism(1), [0.0, 1.0])
+    >>> subject.sample(0, 4, rng=np.random.default_rng(1)).shape
+    (4,)
+    """
+
+    seeded = True
+    forkable = True
+    version = _version.__version__
+    inputs: Sequence[Any]
+
+    def __init__(
+        self, law: Law, inputs: Sequence[Any] | None = None, *, named: str = "inputs"
+    ) -> None:
+        listed = (
+            law.listed_inputs if inputs is None else read_inputs(inputs, name=named)
+        )
+        if listed is None:
+            raise TypeError(
+                f"{named} must be given for {law!r}, which can be given anything."
+            )
+        self.law, self.inputs, self.name = law, listed, repr(law)
+
+    def sample(self, value: int, size: int, *, rng: np.random.Generator) -> Outputs:
+        """Draw outputs for the input of that number."""
+        given = self.inputs[check_index(value, "value", size=len(self.inputs))]
+        count = check_count(size, "size", minimum=0)
+        return read_outputs(
+            self.law.simulate(given, count, rng=rng), count, name=self.name
+        )
+
+    def log_likelihood(self, outputs: Any, pair: tuple[int, int]) -> Floats:
+        """Return the log density under both inputs of a pair: (outputs, 2)."""
+        return self.law.log_densities(outputs, [self.inputs[given] for given in pair])
+
+
+class ProtocolSubject(LawSubject):
     """A local protocol of this package, on its categories.
 
     Parameters
@@ -74,29 +129,12 @@ class ProtocolSubject:
     (5,)
     """
 
-    seeded = True
-    forkable = True
-    version = _version.__version__
-
     def __init__(self, protocol: LocalProtocol) -> None:
+        super().__init__(protocol)
         self.protocol = protocol
-        self.name = repr(protocol)
-        self.inputs = range(protocol.categories)
-
-    def sample(self, value: int, size: int, *, rng: np.random.Generator) -> Outputs:
-        """Draw reports about one category."""
-        number = check_index(value, "value", size=len(self.inputs))
-        truths = np.full(check_count(size, "size", minimum=0), number)
-        reports = self.protocol.sample(truths, source=SimulatedSource(rng)).values
-        return np.asarray(reports)
-
-    def log_likelihood(self, outputs: Any, pair: tuple[int, int]) -> Floats:
-        """Return the log density under both inputs of a pair: (outputs, 2)."""
-        columns = [self.protocol.log_density(outputs, given) for given in pair]
-        return np.stack(columns, axis=-1)
 
 
-class MechanismSubject:
+class MechanismSubject(LawSubject):
     """A mechanism of this package, on several true answers.
 
     Parameters
@@ -106,47 +144,11 @@ class MechanismSubject:
     answers : sequence
         What the query answers on each of the neighbouring inputs: numbers, vectors,
         scores or categories, as the mechanism takes them.
-
-    Notes
-    -----
-    What is drawn is what would be released, lattice included. The likelihood is that
-    of the continuous law, which serves to choose events and never to certify.
-
-    Examples
-    --------
-    >>> from undertow.mechanisms import LaplaceMechanism
-    >>> subject = MechanismSubject(LaplaceMechanism(1), [0.0, 1.0])
-    >>> subject.sample(0, 4, rng=np.random.default_rng(1)).shape
-    (4,)
     """
 
-    seeded = True
-    forkable = True
-    version = _version.__version__
-
     def __init__(self, mechanism: Mechanism, answers: Sequence[Any]) -> None:
+        super().__init__(mechanism, answers, named="answers")
         self.mechanism = mechanism
-        self.inputs = read_inputs(answers, name="answers")
-        self.name = repr(mechanism)
-
-    def sample(self, value: int, size: int, *, rng: np.random.Generator) -> Outputs:
-        """Draw outputs for one answer."""
-        given = self.inputs[check_index(value, "value", size=len(self.inputs))]
-        count = check_count(size, "size", minimum=0)
-        draw = self.mechanism.sample([given] * count, source=SimulatedSource(rng))
-        return read_outputs(draw.values, count, name=self.name)
-
-    def log_likelihood(self, outputs: Any, pair: tuple[int, int]) -> Floats:
-        """Return the log density under both inputs of a pair: (outputs, 2)."""
-        columns = [self._column(outputs, self.inputs[given]) for given in pair]
-        return np.stack(columns, axis=-1)
-
-    def _column(self, outputs: Any, given: Any) -> Floats:
-        if not isinstance(self.mechanism, ChoiceMechanism):
-            return np.asarray(self.mechanism.log_density(outputs, given), dtype=float)
-        logs = self.mechanism.log_probabilities(given)
-        place = {label: k for k, label in enumerate(self.mechanism.candidates)}
-        return np.asarray([logs[place[label]] for label in outputs.tolist()])
 
 
 def is_seeded(subject: Subject) -> bool:

@@ -438,9 +438,7 @@ def report_likelihood(source: Source, reports: Any, level: float) -> Floats:
         rate = float(protocol.epsilon) / 2.0
         return _shares(rate * (np.abs(table) - np.abs(table - 1.0)))
     if isinstance(protocol, LocalProtocol):
-        values = range(source.categories)
-        logs = np.stack([protocol.log_density(reports, x) for x in values], axis=1)
-        return _shares(logs)
+        return _shares(protocol.log_densities(reports, range(source.categories)))
     if isinstance(source.reader, ValueReader):
         named = source.reader._read(reports)[:, None] == np.arange(source.categories)
         return _favoured(named, level)

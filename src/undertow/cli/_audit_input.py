@@ -31,34 +31,12 @@ from undertow.cli._input import load_studies, read_json
 from undertow.cli._output import print_json
 from undertow.cli._threat import read_records, read_threat, read_weights
 from undertow.errors import ModelError
-from undertow.mechanisms.local import (
-    BinaryHashing,
-    GeneralizedResponse,
-    LocalProtocol,
-    OptimizedHashing,
-    OptimizedUnary,
-    SubsetSelection,
-    SummationHistogram,
-    SymmetricUnary,
-    ThresholdHistogram,
-)
+from undertow.mechanisms.local import PROTOCOLS, LocalProtocol
 from undertow.results import to_plain
 from undertow.risk import Threat
 
 if TYPE_CHECKING:
     from undertow_studies.faults import Fault
-
-PROTOCOLS: dict[str, Callable[[int, float], LocalProtocol]] = {
-    "blh": BinaryHashing,
-    "grr": GeneralizedResponse,
-    "olh": OptimizedHashing,
-    "oue": OptimizedUnary,
-    "she": SummationHistogram,
-    "ss": SubsetSelection,
-    "sue": SymmetricUnary,
-    "the": ThresholdHistogram,
-}
-"""Local protocols by their names on the command line."""
 
 # Values beyond which a chunk of reports does not fit into memory.
 _CATEGORIES = 100_000
@@ -197,11 +175,11 @@ def read_protocol(
         raise ModelError("--epsilon must be given, got none.")
     assert name is not None
     assert categories is not None
-    check_choice(name, "protocol", choices=tuple(PROTOCOLS))
+    check_choice(name, "protocol", choices=tuple(sorted(PROTOCOLS)))
     size = check_count(categories, "categories", minimum=2)
     if size > _CATEGORIES:
         raise ModelError(f"categories must be at most {_CATEGORIES}, got {size}.")
-    return PROTOCOLS[name](size, check_positive(epsilon, "epsilon"))
+    return PROTOCOLS[name].at(size, check_positive(epsilon, "epsilon"))
 
 
 def read_attacker(

@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 
 from undertow.audit import Claim
 from undertow.errors import UndertowError
-from undertow.mechanisms.local import LocalProtocol
+from undertow.mechanisms.local import PROTOCOLS, LocalProtocol
 from undertow.report.audit import claim_words
 
 
@@ -245,16 +245,6 @@ JsonOutput = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 # Words of the command line: what was typed, audited and refused.
 
-_PROTOCOLS = {
-    "blh": "binary local hashing",
-    "grr": "generalized randomized response",
-    "olh": "optimized local hashing",
-    "oue": "optimized unary encoding",
-    "she": "summation with histogram encoding",
-    "ss": "subset selection",
-    "sue": "symmetric unary encoding",
-    "the": "thresholding with histogram encoding",
-}
 # Arguments of the library whose options are spelled otherwise.
 _ARGUMENTS = {
     re.compile(r"(?<![\w-])time_limit\b"): "--time-limit",
@@ -276,7 +266,7 @@ def protocol_title(name: str, protocol: LocalProtocol) -> str:
     'OUE (optimized unary encoding), 20 values, ε = 1'
     """
     return (
-        f"{name.upper()} ({_PROTOCOLS[name]}), {protocol.categories} values, ε = "
+        f"{name.upper()} ({PROTOCOLS[name].title}), {protocol.categories} values, ε = "
         f"{float(protocol.epsilon):.10g}"
     )
 

@@ -8,9 +8,7 @@ from undertow.mechanisms.accuracy import (
     laplace_confidence,
     laplace_scale,
 )
-from undertow.mechanisms.base import (
-    Mechanism,
-)
+from undertow.mechanisms.base import Mechanism
 from undertow.mechanisms.bounded_noise import (
     ClampedMechanism,
     TruncatedMechanism,
@@ -21,6 +19,7 @@ from undertow.mechanisms.discrete import (
     DiscreteLaplaceMechanism,
     LatticeMechanism,
 )
+from undertow.mechanisms.law import Law
 from undertow.mechanisms.noise import (
     BitSource,
     Draw,
@@ -32,9 +31,7 @@ from undertow.mechanisms.noise import (
     SimulatedSource,
     secure_source,
 )
-from undertow.mechanisms.randomized_response import (
-    RandomizedResponse,
-)
+from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.mechanisms.selection import ExponentialMechanism, NoisyMax
 
 __all__ = [
@@ -49,6 +46,7 @@ __all__ = [
     "LatticeGaussian",
     "LatticeLaplace",
     "LatticeMechanism",
+    "Law",
     "Mechanism",
     "NoiseSource",
     "NoisyMax",

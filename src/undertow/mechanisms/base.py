@@ -12,18 +12,24 @@ from __future__ import annotations
 
 import math
 import numbers
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow.errors import InfiniteLossError, MismatchError
-from undertow.mechanisms.noise.draw import Draw, read_size
+from undertow.mechanisms.law import Floats, Law
+from undertow.mechanisms.noise.draw import (
+    Draw,
+    UniformSource,
+    read_positive,
+    read_size,
+)
 from undertow.numeric.exact import Exact, Number, exact, format_up, sqrt_up
 from undertow.numeric.rounding import nudge_up
 from undertow.privacy.loss import Loss
@@ -37,25 +43,14 @@ from undertow.spaces.metric import (
 )
 
 
-class ChoiceSource(Protocol):
-    """A source that also tosses exact coins and draws uniform integers."""
-
-    @property
-    def name(self) -> str:
-        """How the source names itself in a `Draw`."""
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the randomness is seeded."""
+class ChoiceSource(UniformSource, Protocol):
+    """A source that also tosses exact coins and draws geometric numbers."""
 
     def bernoulli_exp(self, x: Fraction, size: int) -> Draw:
         """Draw 1 with probability ``exp(-x)``, else 0."""
 
     def geometric(self, scale: Fraction, size: int) -> Draw:
         """Draw k = 0, 1, ... with probability proportional to ``exp(-k/scale)``."""
-
-    def uniform(self, bound: int, size: int) -> Draw:
-        """Draw integers uniform on 0, ..., bound - 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +75,7 @@ class Support:
         return bool(inside and on_lattice)
 
 
-class Mechanism(ABC):
+class Mechanism(Law):
     """A frozen description of one randomised answer.
 
     Notes
@@ -92,15 +87,6 @@ class Mechanism(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def measure(self) -> str:
-        """What `log_density` is a density of.
-
-        ``"lebesgue"``, ``"counting"``, or ``"mixed"``: Lebesgue inside an interval,
-        counting at its two ends.
-        """
-
     @abstractmethod
     def loss(self, metric: Metric) -> Loss:
         """Return the loss per unit of `metric` between two given values."""
@@ -110,29 +96,12 @@ class Mechanism(ABC):
         """Return the loss between two given values, exactly or rounded up."""
 
     @abstractmethod
-    def log_density(self, output: Any, given: Any) -> Floats:
-        """Return the log density of the output law, in the sense of `measure`."""
-
-    @abstractmethod
     def cdf(self, output: Any, given: Any) -> Floats:
         """Return the probability that no coordinate exceeds `output`."""
 
     @abstractmethod
     def support(self, given: Any) -> Support | tuple[Hashable, ...]:
         """Return the possible outputs."""
-
-    @abstractmethod
-    def sample(self, values: Any, *, source: Any = None) -> Draw:
-        """Draw an output; with no `source`, from operating-system entropy."""
-
-    def log_pmf(self, output: Any, given: Any) -> Floats:
-        """Return the log probability of an output; discrete laws only."""
-        if self.measure != "counting":
-            raise MismatchError(
-                "a log_pmf must belong to a discrete law, got the "
-                f"{self.measure} law of {type(self).__name__}; use log_density."
-            )
-        return self.log_density(output, given)
 
 
 class AdditiveMechanism(Mechanism):
@@ -174,11 +143,37 @@ class AdditiveMechanism(Mechanism):
         return plain(np.exp(total(self.noise_log_cdf(noise), dimension=self.dimension)))
 
 
+class GaussianNoise(AdditiveMechanism):
+    """Gaussian noise on the reals or on a lattice: what follows from its variance."""
+
+    __slots__ = ()
+    variance: Fraction
+
+    @property
+    def sigma(self) -> float:
+        """The sigma of the law: of continuous noise the standard deviation."""
+        return sqrt_nearest(self.variance)
+
+    def _of_variance(self, variance: Number) -> Self:
+        object.__setattr__(self, "variance", read_positive(variance, "variance"))
+        return self
+
+    def _square_loss(self, metric: Metric) -> Fraction:
+        """Return the square of 1/sigma per unit of the metric, in the l2 norm."""
+        factor = norm_factor(metric, p=2, dimension=self.dimension)
+        return factor**2 / self.variance
+
+    def _square_gap(self, gaps: Iterable[Fraction]) -> Fraction:
+        """Return the squared distance of two values over the variance."""
+        return sum((gap**2 for gap in gaps), start=Fraction(0)) / self.variance
+
+
 class ChoiceMechanism(Mechanism):
     """A mechanism whose output is one of finitely many candidates."""
 
     __slots__ = ()
     measure = "counting"
+    output_kind = "finite"
     candidates: tuple[Hashable, ...]
 
     @abstractmethod
@@ -192,6 +187,23 @@ class ChoiceMechanism(Mechanism):
     def log_density(self, output: Hashable, given: Any) -> float:
         """Return the log probability of one candidate."""
         return float(self.log_probabilities(given)[self._position(output)])
+
+    def log_densities(
+        self, outputs: Any, inputs: Sequence[Any] | NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return the log probability of each output for each input."""
+        place = {label: k for k, label in enumerate(self.candidates)}
+        listed = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
+        columns = [place[label] for label in listed]
+        return np.stack([self.log_probabilities(x)[columns] for x in inputs], axis=-1)
+
+    def listed_outputs(self) -> tuple[Hashable, ...]:
+        """Return the candidates."""
+        return self.candidates
+
+    def table(self, inputs: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the probability of each candidate for each input."""
+        return np.array([self.pmf(given) for given in inputs])
 
     def cdf(self, output: Hashable, given: Any) -> float:
         """Return the probability of the candidates up to `output`, in their order."""
@@ -218,9 +230,6 @@ class ChoiceMechanism(Mechanism):
 
 
 # How given values are read, exactly, and how results are handed back.
-
-Floats = float | NDArray[np.float64]
-"""A float for one output, an array for an array of outputs."""
 
 # Digits carried where a loss is a logarithm of rationals, and the margins that cover
 # what their rounding and cancellation can lose.

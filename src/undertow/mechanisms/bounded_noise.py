@@ -21,7 +21,6 @@ from scipy.special import erf, erfcx
 from undertow.errors import AssumptionError, MismatchError, UnboundedSensitivityError
 from undertow.mechanisms.base import (
     AdditiveMechanism,
-    Floats,
     Mechanism,
     Support,
     norm_factor,
@@ -35,6 +34,7 @@ from undertow.mechanisms.discrete import (
     DiscreteLaplaceMechanism,
     LatticeMechanism,
 )
+from undertow.mechanisms.law import Floats
 from undertow.mechanisms.noise.draw import Draw, NoiseSource
 from undertow.mechanisms.noise.lattice import add_noise, lattice_floats, lattice_round
 from undertow.mechanisms.noise.secure import read_source

@@ -26,12 +26,12 @@ from undertow.mechanisms.accuracy import (
 )
 from undertow.mechanisms.base import (
     AdditiveMechanism,
+    GaussianNoise,
     Support,
     float_size,
     norm_factor,
     read_dimension,
     read_vector,
-    sqrt_nearest,
 )
 from undertow.mechanisms.discrete import (
     DiscreteGaussianMechanism,
@@ -210,7 +210,7 @@ def _read_sensitivity(sensitivity: Number) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class GaussianMechanism(AdditiveMechanism):
+class GaussianMechanism(GaussianNoise):
     r"""Continuous Gaussian noise of one standard deviation on each coordinate.
 
     Parameters
@@ -248,14 +248,7 @@ class GaussianMechanism(AdditiveMechanism):
     @classmethod
     def from_variance(cls, variance: Number, *, dimension: int = 1) -> Self:
         """Return the mechanism of the given variance, exactly."""
-        mechanism = cls(1, dimension=dimension)
-        object.__setattr__(mechanism, "variance", read_positive(variance, "variance"))
-        return mechanism
-
-    @property
-    def sigma(self) -> float:
-        """The standard deviation."""
-        return sqrt_nearest(self.variance)
+        return cls(1, dimension=dimension)._of_variance(variance)
 
     def loss(self, metric: Metric, *, notion: str = "gdp") -> GDP | ZCDP:
         r"""Return the loss per unit of `metric`.
@@ -272,8 +265,7 @@ class GaussianMechanism(AdditiveMechanism):
         Both are about continuous noise. A drawn value has the second, for values on the
         lattice, and never the first: see :meth:`released_loss`.
         """
-        factor = norm_factor(metric, p=2, dimension=self.dimension)
-        return _price(factor**2 / self.variance, notion)
+        return _price(self._square_loss(metric), notion)
 
     def pair_loss(
         self, first: ArrayLike, second: ArrayLike, *, notion: str = "gdp"
@@ -281,8 +273,8 @@ class GaussianMechanism(AdditiveMechanism):
         r"""Return :math:`\mu=\|x-y\|_2/\sigma` or :math:`\mu^2/2`, exactly."""
         x = read_vector(first, self.dimension, "first")
         y = read_vector(second, self.dimension, "second")
-        squares = ((a - b) ** 2 for a, b in zip(x, y, strict=True))
-        return _price(sum(squares, start=Fraction(0)) / self.variance, notion)
+        gaps = (a - b for a, b in zip(x, y, strict=True))
+        return _price(self._square_gap(gaps), notion)
 
     def approx_loss(self, epsilon: Number, *, distance: Number = 1) -> Approx:
         r"""Return :math:`(\varepsilon,\delta)` for values at most `distance` apart.

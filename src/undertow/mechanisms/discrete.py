@@ -21,12 +21,12 @@ from scipy.special import erfcx, log_ndtr
 from undertow.errors import AssumptionError, MismatchError
 from undertow.mechanisms.base import (
     AdditiveMechanism,
+    GaussianNoise,
     Support,
     float_size,
     norm_factor,
     read_dimension,
     read_vector,
-    sqrt_nearest,
 )
 from undertow.mechanisms.noise.draw import Draw, NoiseSource, read_positive
 from undertow.mechanisms.noise.lattice import (
@@ -293,7 +293,7 @@ class DiscreteLaplaceMechanism(LatticeMechanism):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class DiscreteGaussianMechanism(LatticeMechanism):
+class DiscreteGaussianMechanism(GaussianNoise, LatticeMechanism):
     r"""Noise z on a lattice, probability proportional to :math:`e^{-z^2/2\sigma^2}`.
 
     Parameters
@@ -339,26 +339,18 @@ class DiscreteGaussianMechanism(LatticeMechanism):
     ) -> Self:
         r"""Return the mechanism of the given :math:`\sigma^2`, exactly."""
         mechanism = cls(1, exponent=exponent, dimension=dimension)
-        object.__setattr__(mechanism, "variance", read_positive(variance, "variance"))
-        return mechanism
-
-    @property
-    def sigma(self) -> float:
-        """The sigma of the law."""
-        return sqrt_nearest(self.variance)
+        return mechanism._of_variance(variance)
 
     def loss(self, metric: Metric) -> ZCDP:
         r"""Return the loss per unit of `metric`: :math:`1/2\sigma^2` in :math:`\ell_2`.
 
         The loss at distance d is this times :math:`d^2`.
         """
-        factor = norm_factor(metric, p=2, dimension=self.dimension)
-        return ZCDP(factor**2 / (2 * self.variance))
+        return ZCDP(self._square_loss(metric) / 2)
 
     def pair_loss(self, first: ArrayLike, second: ArrayLike) -> ZCDP:
         r"""Return :math:`\|x-y\|_2^2/2\sigma^2` for two lattice points."""
-        squares = (gap**2 for gap in self._gaps(first, second))
-        return ZCDP(sum(squares, start=Fraction(0)) / (2 * self.variance))
+        return ZCDP(self._square_gap(self._gaps(first, second)) / 2)
 
     def approx_loss(self, epsilon: Number, *, distance: Number = 1) -> Approx:
         r"""Return :math:`(\varepsilon,\delta)` for values at most `distance` apart.

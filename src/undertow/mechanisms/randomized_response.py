@@ -27,6 +27,7 @@ from undertow.mechanisms.base import (
 )
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.secure import read_source
+from undertow.numeric.array import Levels, functions_of
 from undertow.numeric.exact import Number, exact
 from undertow.numeric.rounding import exp_bracket, inflate
 from undertow.privacy.loss import Pure
@@ -36,6 +37,89 @@ from undertow.spaces.metric import DiscreteMetric, Scaled
 # Bits of the odds e^-epsilon beyond its leading one.
 _PRECISION = 56
 _LARGEST = 10_000
+
+
+def response_weights(level: Fraction) -> tuple[int, int]:
+    r"""Return integer weights of the truth and of another category.
+
+    The second over the first is :math:`e^{-\varepsilon}` rounded up: the private side.
+    """
+    precision = _PRECISION + math.ceil(3 * level / 2)  # log2(e) < 3/2
+    return 1 << precision, exp_bracket(level, precision)[1]
+
+
+def response_loss(level: Fraction) -> Fraction:
+    """Return the loss of the rational odds of a level, rounded up: at most the level.
+
+    Examples
+    --------
+    >>> response_loss(Fraction(1)) <= 1
+    True
+    """
+    truth, other = response_weights(level)
+    if truth == other:
+        return Fraction(0)
+    logs = [PRECISE.ln(Decimal(weight)) for weight in (truth, other)]
+    return min(decimal_up(PRECISE.subtract(logs[0], logs[1])), level)
+
+
+def exact_odds(epsilon: Number) -> tuple[Fraction, Fraction]:
+    r"""Read epsilon and round :math:`e^{-\varepsilon}` up to a rational.
+
+    Returns
+    -------
+    tuple of Fraction
+        The exact epsilon and the odds; minus the log of the odds is at most epsilon and
+        short of it by less than :math:`2^{-54}`.
+
+    Examples
+    --------
+    >>> epsilon, odds = exact_odds(1)
+    >>> round(float(odds), 12)
+    0.367879441171
+    """
+    budget = exact(epsilon, "epsilon")
+    if budget == 0 or budget > _LARGEST:
+        raise ValueError(
+            f"epsilon must be positive and at most {_LARGEST}, got {epsilon}; a report "
+            "is otherwise useless or the category itself."
+        )
+    level = Fraction(budget)
+    truth, other = response_weights(level)
+    return level, Fraction(other, truth)
+
+
+def truth_share(odds: Fraction, among: int) -> Fraction:
+    """Return the probability of the truth among so many answers, by the odds of a lie.
+
+    Examples
+    --------
+    >>> truth_share(Fraction(1, 3), 4)
+    Fraction(1, 2)
+    """
+    return 1 / (1 + (among - 1) * odds)
+
+
+def response_gap(level: Levels, among: float) -> Levels:
+    r"""Return :math:`p - q` of randomised response, to nearest.
+
+    .. math:: p - q = \frac{1 - e^{-\varepsilon}}{1 + (m-1) e^{-\varepsilon}}
+
+    Parameters
+    ----------
+    level : float or ndarray
+        In :math:`[0, \infty]`.
+    among : float
+        The m, that is, how many answers there are.
+
+    Examples
+    --------
+    >>> round(response_gap(1.0, 10), 10)
+    0.1466325741
+    """
+    of = functions_of(level)
+    gap: Levels = -of.expm1(-level) / (1.0 + (among - 1) * of.exp(-level))
+    return gap
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -90,17 +174,23 @@ class RandomizedResponse(ChoiceMechanism):
                 f"epsilon must be at most {_LARGEST}, got one above; a lie is then "
                 "impossible in practice, and the exact odds do not fit the memory."
             )
-        precision = _PRECISION + math.ceil(3 * budget / 2)  # log2(e) < 3/2
+        level = Fraction(budget)
+        truth, other = response_weights(level)
         object.__setattr__(self, "candidates", read_candidates(candidates))
-        object.__setattr__(self, "epsilon", Fraction(budget))
-        object.__setattr__(self, "truth_weight", 1 << precision)
-        weight = exp_bracket(Fraction(budget), precision)[1]
-        object.__setattr__(self, "other_weight", weight)
+        object.__setattr__(self, "epsilon", level)
+        object.__setattr__(self, "truth_weight", truth)
+        object.__setattr__(self, "other_weight", other)
+
+    @property
+    def listed_inputs(self) -> tuple[Hashable, ...]:
+        """The categories."""
+        return self.candidates
 
     @property
     def keep_probability(self) -> Fraction:
         """The exact probability of the truth."""
-        return Fraction(self.truth_weight, self._total())
+        odds = Fraction(self.other_weight, self.truth_weight)
+        return truth_share(odds, len(self.candidates))
 
     def loss(self, metric: Metric | None = None) -> Pure:
         """Return the loss between two different categories, the discrete metric."""
@@ -111,11 +201,7 @@ class RandomizedResponse(ChoiceMechanism):
             raise MismatchError(
                 f"metric must be the discrete metric on categories, got {unit.name}."
             )
-        if self.truth_weight == self.other_weight:
-            return Pure.zero()
-        logs = [PRECISE.ln(Decimal(w)) for w in (self.truth_weight, self.other_weight)]
-        ratio = decimal_up(PRECISE.subtract(logs[0], logs[1]))
-        return Pure(min(ratio, self.epsilon) / factor)
+        return Pure(response_loss(self.epsilon) / factor)
 
     def pair_loss(self, first: Hashable, second: Hashable) -> Pure:
         """Return the loss between two categories: zero if they are equal."""

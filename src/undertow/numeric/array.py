@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,16 @@ Matrix = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Indices = NDArray[np.intp]
 Bools = NDArray[np.bool_]
+Levels = TypeVar("Levels", float, Floats)
+"""One level, or an array of them."""
+
+
+def functions_of(level: float | Floats) -> Any:
+    """Return where a formula finds exp: math for a float, numpy for an array.
+
+    The two differ in the last digit, so that one number is not read as an array of one.
+    """
+    return np if isinstance(level, np.ndarray) else math
 
 
 def read_floats(

@@ -41,6 +41,8 @@ from undertow.risk.families.base import (
     Structure,
 )
 from undertow.risk.finite import Risk
+from undertow.risk.number import ScalarChannel
+from undertow.risk.scalar import advantage_curve
 from undertow.risk.threat import Threat
 from undertow.risk.utility import Utility, utility_at
 
@@ -496,8 +498,6 @@ def engine_curve(family: Family, threat: Threat) -> Curve | None:
 
 def _engine_values(sources: Sequence[Any], threat: Threat) -> list[float]:
     """Evaluate noisy numbers together, in halves where that is too much at once."""
-    from undertow.risk.scalar import ScalarChannel, advantage_curve
-
     if len(sources) < 2 or not all(isinstance(x, ScalarChannel) for x in sources):
         return [advantage(x, threat).value for x in sources]
     try:

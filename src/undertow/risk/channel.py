@@ -13,7 +13,6 @@ release.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,15 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from undertow._validate import check_count, check_index
 from undertow.errors import MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.base import ChoiceMechanism, Mechanism
-from undertow.mechanisms.local import (
-    GeneralizedResponse,
-    LocalHashing,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from undertow.mechanisms.law import Law
 from undertow.mechanisms.local.base import LocalProtocol
-from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.numeric.array import Floats, read_floats
+from undertow.risk.number import ScalarChannel, as_scalar, is_scalar
 
 _TOLERANCE = 1e-9
 
@@ -100,22 +94,28 @@ class Channel:
     @classmethod
     def from_mechanism(
         cls,
-        mechanism: ChoiceMechanism,
+        mechanism: Law,
         support: Sequence[Hashable],
         *,
         query: Callable[[Any], Any] | None = None,
     ) -> Channel:
-        """Tabulate a mechanism with finitely many outputs.
+        """Tabulate a law with finitely many outputs.
 
         Parameters
         ----------
-        mechanism : ChoiceMechanism
-            Its `pmf` is called once per record.
+        mechanism : Law
+            A mechanism or local protocol; its `table` is the matrix.
         support : sequence of hashable
             The records.
         query : callable, optional
-            From a record to what the mechanism is given, such as the scores of the
-            candidates or the sensitive attribute; the record itself by default.
+            From a record to what the law is given, such as the scores of the
+            candidates or the sensitive attribute; by default the record itself or, for
+            a local protocol, the category of its number.
+
+        Raises
+        ------
+        NotApplicable
+            If there are infinitely many outputs, or too many.
 
         Examples
         --------
@@ -124,8 +124,10 @@ class Channel:
         >>> channel.matrix.round(4).tolist()
         [[0.7311, 0.2689], [0.2689, 0.7311]]
         """
-        given = [record if query is None else query(record) for record in support]
-        return cls([mechanism.pmf(value) for value in given], support)
+        inputs = mechanism.inputs_of(support)
+        if query is not None:
+            inputs = [query(record) for record in support]
+        return cls(mechanism.table(inputs), support)
 
     @property
     def size(self) -> int:
@@ -240,13 +242,49 @@ class ChannelStream:
         _row_totals(total[:, None], total)
 
 
+def read_source(
+    source: Any, support: Sequence[Hashable]
+) -> Channel | ChannelStream | ScalarChannel | LikelihoodSource:
+    """Read what an attacker sees: this decides which engine is asked.
+
+    Parameters
+    ----------
+    source : Channel, ChannelStream, ScalarChannel, LikelihoodSource or Law
+        What is released, on the given records.
+    support : sequence of hashable
+        The records of the threat.
+
+    Returns
+    -------
+    Channel, ChannelStream, ScalarChannel or LikelihoodSource
+        A local protocol becomes a `ProtocolSampler`: its closed forms need no table. A
+        number with Laplace or Gaussian noise becomes a `ScalarChannel`, any other law
+        with finitely many outputs a `Channel`.
+
+    Raises
+    ------
+    MismatchError
+        If a channel or a protocol is on other records, or on another number of them.
+    NotApplicable
+        If a law is of none of these kinds.
+    """
+    if isinstance(source, LocalProtocol):
+        source.inputs_of(support)  # refuses other records
+        return ProtocolSampler(source)
+    number = as_scalar(source, support)
+    if number is not None:
+        return number
+    known = isinstance(source, LikelihoodSource)
+    return source if known else as_channel(source, support)
+
+
 def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStream:
     """Read a channel on the given records from a channel or a finite mechanism.
 
     Parameters
     ----------
-    source : Channel, ChannelStream, ChannelSource, ChoiceMechanism or LocalProtocol
-        A mechanism is tabulated on `support`. The categories of a local protocol are
+    source : Channel, ChannelStream, ChannelSource or Law
+        A law is tabulated on `support`. The categories of a local protocol are
         the records, in their order, and its reports must be few: those of randomised
         response, of at most 12 bits, or at most 10^5 sets.
     support : sequence of hashable
@@ -261,10 +299,8 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
     """
     if isinstance(source, ChannelSource) and callable(source.channel):
         source = source.channel(support)
-    elif isinstance(source, ChoiceMechanism):
+    elif isinstance(source, Law) and not is_scalar(source):
         source = Channel.from_mechanism(source, support)
-    elif isinstance(source, LocalProtocol):
-        source = _tabulated(source, support)
     if not isinstance(source, Channel | ChannelStream):
         raise NotApplicable(
             "a finite channel must be a Channel or a mechanism with finitely many "
@@ -283,20 +319,7 @@ def as_channel(source: Any, support: Sequence[Hashable]) -> Channel | ChannelStr
     return source
 
 
-def _tabulated(protocol: LocalProtocol, support: Sequence[Hashable]) -> Channel:
-
-    if protocol.categories != len(support):
-        raise MismatchError(
-            f"the protocol must have a category for each of the {len(support)} "
-            f"records, got {protocol.categories}."
-        )
-    return Channel(tabulate(protocol), support)
-
-
 def _way_out(source: Any) -> str:
-    from undertow.risk.scalar import ScalarChannel
-    from undertow.risk.scalar.channel import is_scalar
-
     if isinstance(source, ScalarChannel) or is_scalar(source):
         return (
             "its output is a real number: use advantage for the best attack, "
@@ -320,134 +343,6 @@ def _row_totals(laws: Floats, total: Floats, *, whole: bool = True) -> Floats:
             f"{least} and a sum that is off by {gap}."
         )
     return total
-
-
-# The reports of a local protocol in a list, where they are few, and their law.
-
-_BITS = 12
-_REPORTS = 100_000
-_CELLS = 20_000_000
-_WORD = 32
-_SLACK = 1e-9  # of logarithms of counts
-_WAY_OUT = (
-    "use advantage(), which needs no table, OptimalGuess, which reads one report at a "
-    "time, or estimate_advantage with a ProtocolSampler"
-)
-
-
-def tabulate(protocol: LocalProtocol) -> Floats:
-    """Return the law of the report for each category: shape (categories, reports).
-
-    Raises
-    ------
-    NotApplicable
-        If the reports are too many, real numbers, or drawn with a hash.
-
-    Notes
-    -----
-    From the rational probabilities of the protocol: every entry is correctly rounded.
-
-    Examples
-    --------
-    >>> tabulate(GeneralizedResponse(3, 1)).round(4)[0].tolist()
-    [0.5761, 0.2119, 0.2119]
-    """
-    supports = protocol.support(list_reports(protocol))
-    if isinstance(protocol, UnaryEncoding):
-        chances = _unary_chances(protocol)
-        own = supports.astype(np.intp)
-        others = own.sum(axis=1, keepdims=True) - own
-        return np.ascontiguousarray(chances[own, others].T)
-    held, missed = protocol.keep, protocol.noise
-    if isinstance(protocol, SubsetSelection):
-        rest, size = protocol.categories - 1, protocol.subset
-        held = protocol.keep / math.comb(rest, size - 1)
-        missed = (1 - protocol.keep) / max(1, math.comb(rest, size))
-    return np.where(supports.T, float(held), float(missed))
-
-
-def list_reports(protocol: LocalProtocol) -> NDArray[Any]:
-    """Return every report once, in the order of the columns of the table.
-
-    Parameters
-    ----------
-    protocol : LocalProtocol
-        Randomised response: the categories. Bits: by number, the first category
-        lowest. Sets: in lexical order.
-
-    Raises
-    ------
-    NotApplicable
-        If the reports are too many, real numbers, or drawn with a hash.
-
-    Examples
-    --------
-    >>> from undertow.mechanisms.local import SymmetricUnary
-    >>> list_reports(SymmetricUnary(2, 1)).tolist()
-    [[0], [1], [2], [3]]
-    """
-    m = protocol.categories
-    if isinstance(protocol, GeneralizedResponse):
-        _require_few(protocol, math.log10(m))
-        return np.arange(m, dtype=np.int64)
-    if isinstance(protocol, UnaryEncoding):
-        _require_few(protocol, m * math.log10(2), limit=2**_BITS)
-        return np.arange(2**m, dtype="<u4")[:, None]
-    if isinstance(protocol, SubsetSelection):
-        _require_few(protocol, _log10_binomial(m, protocol.subset))
-        sets = itertools.combinations(range(m), protocol.subset)
-        return _packed(list(sets), m)
-    raise NotApplicable(
-        f"the reports of a protocol must have a list for a table, got {protocol!r}: "
-        f"{_reason(protocol)}; {_WAY_OUT}."
-    )
-
-
-def _reason(protocol: LocalProtocol) -> str:
-    if isinstance(protocol, LocalHashing):
-        return "a report names a hash function, whose law the family of hashes decides"
-    if protocol.measure != "counting":
-        return "its reports are real numbers"
-    return "it is of an unknown kind"
-
-
-def _unary_chances(protocol: UnaryEncoding) -> Floats:
-    """Return the probability of a report by the true bit and the number of others."""
-    p, q, others = protocol.keep, protocol.noise, protocol.categories - 1
-    return np.array(
-        [
-            [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
-            for own in (1 - p, p)
-        ]
-    )
-
-
-def _packed(sets: list[tuple[int, ...]], categories: int) -> NDArray[Any]:
-    """Pack sets of categories into rows of words."""
-    words = np.zeros((len(sets), -(-categories // _WORD)), dtype="<u4")
-    members = np.array(sets, dtype=np.int64)
-    rows = np.arange(len(sets))
-    for column in members.T:
-        words[rows, column // _WORD] |= np.uint32(1) << (column % _WORD).astype("<u4")
-    return words
-
-
-def _log10_binomial(size: int, chosen: int) -> float:
-    logs = (math.lgamma(k + 1) for k in (size, chosen, size - chosen))
-    whole, *parts = logs
-    return (whole - sum(parts)) / math.log(10)
-
-
-def _require_few(
-    protocol: LocalProtocol, digits: float, *, limit: int = _REPORTS
-) -> None:
-    """Refuse too many reports, given the decimal log of their number."""
-    cells = digits + math.log10(protocol.categories)
-    if digits > math.log10(limit) + _SLACK or cells > math.log10(_CELLS) + _SLACK:
-        raise NotApplicable(
-            f"a table of reports must have at most {limit} columns and {_CELLS} cells, "
-            f"got {protocol!r} with about 10^{digits:.1f} reports; {_WAY_OUT}."
-        )
 
 
 # Mechanisms as samplers with a likelihood: channels, additive noise, local protocols.
@@ -526,7 +421,37 @@ class ChannelSampler:
         return f"ChannelSampler({self.channel!r})"
 
 
-class MechanismSampler:
+class LawSampler:
+    """Draws from a law, given its input for each record.
+
+    Parameters
+    ----------
+    law : Law
+        A mechanism or a local protocol.
+    inputs : sequence
+        What it is given for each record.
+    """
+
+    __slots__ = ("inputs", "law")
+
+    def __init__(self, law: Law, inputs: Sequence[Any] | NDArray[Any]) -> None:
+        self.law, self.inputs = law, inputs
+
+    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
+        """Draw `size` outputs of the record of that number."""
+        given = self.inputs[check_index(record, "record", size=len(self.inputs))]
+        return self.law.simulate(given, check_count(size, "size"), rng=rng)
+
+    def log_likelihood(self, outputs: Any) -> Floats:
+        """Return the log density of each output for each record."""
+        return self.law.log_densities(outputs, self.inputs)
+
+    def __repr__(self) -> str:
+        name = type(self.law).__name__
+        return f"{type(self).__name__}({name}, {len(self.inputs)} records)"
+
+
+class MechanismSampler(LawSampler):
     r"""Draws from a mechanism on numbers, given its answer for each record.
 
     Parameters
@@ -551,7 +476,7 @@ class MechanismSampler:
     [[-0.693, -1.693]]
     """
 
-    __slots__ = ("answers", "mechanism")
+    __slots__ = ()
 
     def __init__(self, mechanism: Mechanism, answers: ArrayLike) -> None:
         if isinstance(mechanism, ChoiceMechanism) or not isinstance(
@@ -568,7 +493,17 @@ class MechanismSampler:
                 "answers must be one finite number or vector for each record, got "
                 f"shape {given.shape}."
             )
-        self.mechanism, self.answers = mechanism, given
+        super().__init__(mechanism, given)
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism."""
+        return self.law
+
+    @property
+    def answers(self) -> Floats:
+        """What the mechanism is given for each record."""
+        return np.asarray(self.inputs)
 
     @classmethod
     def from_query(
@@ -581,28 +516,8 @@ class MechanismSampler:
         """Ask the query once for each record."""
         return cls(mechanism, [query(record) for record in support])
 
-    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
-        """Draw `size` outputs of the record of that number."""
-        given = self.answers[check_index(record, "record", size=len(self.answers))]
-        shape = (check_count(size, "size"), *given.shape)
-        values = np.broadcast_to(given, shape).copy()
-        return self.mechanism.sample(values, source=SimulatedSource(rng)).values
 
-    def log_likelihood(self, outputs: ArrayLike) -> Floats:
-        """Return the log density of each output for each record."""
-        seen = np.asarray(outputs, dtype=np.float64)
-        columns = [
-            np.asarray(self.mechanism.log_density(seen, given))
-            for given in self.answers
-        ]
-        return np.stack(columns, axis=1)
-
-    def __repr__(self) -> str:
-        name = type(self.mechanism).__name__
-        return f"MechanismSampler({name}, {len(self.answers)} records)"
-
-
-class ProtocolSampler:
+class ProtocolSampler(LawSampler):
     """Draws reports of a local protocol; the records are its categories, in order.
 
     Parameters
@@ -618,25 +533,19 @@ class ProtocolSampler:
     [[-1.551, -1.551, -0.551]]
     """
 
-    __slots__ = ("protocol",)
+    __slots__ = ()
 
     def __init__(self, protocol: LocalProtocol) -> None:
         if not isinstance(protocol, LocalProtocol):
             raise TypeError(
                 f"protocol must be a LocalProtocol, got {type(protocol).__name__}."
             )
-        self.protocol = protocol
+        super().__init__(protocol, protocol.listed_inputs)
 
-    def sample(self, record: int, size: int, *, rng: np.random.Generator) -> Any:
-        """Draw `size` reports of the category of that number."""
-        values = np.full(check_count(size, "size"), record, dtype=np.int64)
-        return self.protocol.sample(values, source=SimulatedSource(rng)).values
-
-    def log_likelihood(self, outputs: Any) -> Floats:
-        """Return the log density of each report for each category."""
-        categories = range(self.protocol.categories)
-        columns = [self.protocol.log_density(outputs, x) for x in categories]
-        return np.stack(columns, axis=1)
+    @property
+    def protocol(self) -> Any:
+        """The protocol."""
+        return self.law
 
     def __repr__(self) -> str:
-        return f"ProtocolSampler({self.protocol!r})"
+        return f"ProtocolSampler({self.law!r})"

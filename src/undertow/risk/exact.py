@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,13 +32,17 @@ from undertow.mechanisms.local.base import LocalProtocol
 from undertow.numeric.array import Floats
 from undertow.numeric.rounding import CLOSED_FORM, inflate
 from undertow.results import _Shown
-from undertow.risk.channel import Channel, as_channel
+from undertow.risk.channel import (
+    Channel,
+    ProtocolSampler,
+    as_channel,
+    read_source,
+)
 from undertow.risk.finite import Risk, finite_advantage, finite_success_rate
+from undertow.risk.number import ScalarChannel, as_scalar
+from undertow.risk.scalar import scalar_advantage, scalar_success_rate
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat
-
-if TYPE_CHECKING:
-    from undertow.risk.scalar import ScalarChannel
 
 
 def advantage(source: Any, threat: Threat) -> Risk:
@@ -96,16 +100,14 @@ def advantage(source: Any, threat: Threat) -> Risk:
     >>> round(advantage(P, Threat.membership(prior)).value, 9)
     0.248
     """
-    from undertow.risk.scalar import as_scalar, scalar_advantage
+    from undertow.risk.families.local import protocol_risk
 
-    if isinstance(source, LocalProtocol):
-        from undertow.risk.families.local import protocol_risk
-
-        return protocol_risk(source, threat)
-    number = as_scalar(source, threat.support)
-    if number is not None:
-        return scalar_advantage(number, threat)
-    return finite_advantage(source, threat)
+    seen = read_source(source, threat.support)
+    if isinstance(seen, ProtocolSampler):
+        return protocol_risk(seen.protocol, threat)
+    if isinstance(seen, ScalarChannel):
+        return scalar_advantage(seen, threat)
+    return finite_advantage(seen, threat)
 
 
 def success_rate(source: Any, threat: Threat) -> Risk:
@@ -150,8 +152,6 @@ def success_rate(source: Any, threat: Threat) -> Risk:
     >>> round(success_rate(P, Threat(Prior(3, [0.5, 0.3, 0.2]))).value, 9)
     0.59
     """
-    from undertow.risk.scalar import as_scalar, scalar_success_rate
-
     number = as_scalar(source, threat.support)
     if number is not None:
         return scalar_success_rate(number, threat)
@@ -413,8 +413,6 @@ def worst_prior(
         raise ValueError(
             "records must be at least two, got 1; one record cannot be disclosed."
         )
-    from undertow.risk.scalar import as_scalar
-
     if isinstance(source, LocalProtocol):
         source = as_channel(source, support)  # a bound would be no lower value
     scalar = as_scalar(source, support)

@@ -30,6 +30,7 @@ from undertow.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    Law,
     Mechanism,
     NoisyMax,
     RandomizedResponse,
@@ -157,12 +158,12 @@ def shipped() -> set[type]:
         undertow.mechanisms.graph,
         undertow.mechanisms.local,
     )
-    named = {getattr(package, name) for package in packages for name in package.__all__}
+    named = [getattr(package, name) for package in packages for name in package.__all__]
     return {
         item
         for item in named
         if inspect.isclass(item)
-        and issubclass(item, Mechanism | LocalProtocol)
+        and issubclass(item, Law)
         and not inspect.isabstract(item)
     }
 

@@ -22,8 +22,14 @@ from undertow.correlation.result import Adversary
 from undertow.errors import AssumptionError, MismatchError, NotApplicable
 from undertow.mechanisms import (
     DiscreteLaplaceMechanism,
+    GaussianMechanism,
     LaplaceMechanism,
     RandomizedResponse,
+)
+from undertow.mechanisms.local import (
+    GeneralizedResponse,
+    OptimizedUnary,
+    SubsetSelection,
 )
 
 FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])
@@ -250,3 +256,33 @@ def test_an_infinite_distance_allows_everything():
 def test_metrics_are_checked(metric):
     with pytest.raises(ValueError, match="metric must"):
         is_bayesian_metric_private(FLATMATES, RandomizedResponse(2, 1), metric)
+
+
+@pytest.mark.parametrize(
+    "protocol", [GeneralizedResponse(3, 1), SubsetSelection(3, 1, subset=1)]
+)
+def test_a_local_protocol_that_asks_every_record_leaks_what_its_law_does(protocol):
+    pmf = np.random.default_rng(4).dirichlet(np.ones(9)).reshape(3, 3)
+    joint = JointTable(pmf)
+    labels = exact_leakage(joint, RandomizedResponse(3, 1)).value
+    numbers = exact_leakage(joint, protocol).value
+    assert numbers == pytest.approx(labels, abs=1e-9)
+    assert numbers >= labels - 1e-15
+
+
+def test_bits_of_every_record_leak_as_the_table_of_their_law():
+    joint, protocol = JointTable([[0.45, 0.05], [0.05, 0.45]]), OptimizedUnary(2, 1)
+    law = protocol.table(range(2))
+    kernel = (law[:, None, :, None] * law[None, :, None, :]).reshape(2, 2, 16)
+    found = exact_leakage(joint, protocol)
+    assert found.value == pytest.approx(exact_leakage(joint, kernel).value, abs=1e-9)
+
+
+def test_a_protocol_with_too_few_categories_or_no_list_is_refused():
+    joint = JointTable(np.full((3, 3), 1 / 9))
+    with pytest.raises(MismatchError, match="candidate for each of 3 states, got 2"):
+        local_kernel(joint, GeneralizedResponse(2, 1))
+    with pytest.raises(MismatchError, match="must list its inputs"):
+        local_kernel(joint, LaplaceMechanism(1))
+    with pytest.raises(NotApplicable, match="program over all mechanisms"):
+        exact_leakage(joint, GaussianMechanism(1))

@@ -17,7 +17,7 @@ from undertow.mechanisms.local import (
     ThresholdHistogram,
 )
 from undertow.risk.attacks import ReportGuess, attack_figures
-from undertow.risk.channel import Channel, ChannelStream, as_channel, list_reports
+from undertow.risk.channel import Channel, ChannelStream, as_channel
 from undertow.risk.exact import advantage, success_rate
 from undertow.risk.finite import OptimalAttack
 from undertow.risk.scalar import ScalarChannel
@@ -141,7 +141,7 @@ def test_names_of_channels_are_short():
 def test_a_protocol_with_few_reports_is_tabulated(protocol):
     m = protocol.categories
     channel = as_channel(protocol, range(m))
-    reports = list_reports(protocol)
+    reports = protocol.listed_outputs()
     assert len({report.tobytes() for report in reports}) == channel.outputs
     laws = np.exp([protocol.log_pmf(reports, x) for x in range(m)])
     assert channel.matrix == pytest.approx(laws, rel=1e-11)

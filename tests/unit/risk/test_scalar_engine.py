@@ -22,6 +22,7 @@ from undertow.risk.channel import Channel
 from undertow.risk.estimate import estimate_attack
 from undertow.risk.exact import advantage, success_rate
 from undertow.risk.finite import Decision
+from undertow.risk.number import ScalarLaw
 from undertow.risk.scalar import (
     ScalarChannel,
     advantage_curve,
@@ -35,7 +36,6 @@ from undertow.risk.scalar import (
 from undertow.risk.scalar import (
     engine as problem,
 )
-from undertow.risk.scalar.channel import ScalarLaw
 from undertow.risk.scalar.engine import Enclosure, enclose_known, fold_cells
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat

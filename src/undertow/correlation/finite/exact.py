@@ -56,8 +56,8 @@ def exact_leakage(
         The law of the records.
     kernel : array_like of shape (s_1, ..., s_n, T), or mechanism
         Output probabilities per database; a
-        :class:`~undertow.mechanisms.RandomizedResponse` that asks every record; or
-        (discrete) Laplace noise on `query`.
+        :class:`~undertow.mechanisms.RandomizedResponse`, or a local protocol with few
+        reports, that asks every record; or (discrete) Laplace noise on `query`.
     query : Query or callable, optional
         What Laplace noise is added to.
     densities : bool

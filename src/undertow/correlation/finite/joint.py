@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,6 +24,8 @@ from undertow.correlation.theorem import LeakageTheorem, stated_methods
 from undertow.errors import AssumptionError, MismatchError, ModelError, NotApplicable
 from undertow.mechanisms.continuous import LaplaceMechanism
 from undertow.mechanisms.discrete import DiscreteLaplaceMechanism
+from undertow.mechanisms.law import Law
+from undertow.mechanisms.local.base import LocalProtocol
 from undertow.mechanisms.randomized_response import RandomizedResponse
 from undertow.numeric.array import Floats
 
@@ -316,7 +318,7 @@ def _sample_cells(
 FiniteQuery = Query | Callable[[tuple[float, ...]], float]
 """A count, a linear query, or a function of the tuple of record values."""
 
-AnyKernel = ArrayLike | RandomizedResponse | LaplaceMechanism | DiscreteLaplaceMechanism
+AnyKernel = ArrayLike | Law
 """An array of output probabilities for each database, or a mechanism."""
 
 
@@ -361,31 +363,37 @@ def read_kernel(
     joint : JointTable
         The table whose databases are meant.
     kernel : array_like of shape (s_1, ..., s_n, T), or mechanism
-        Output probabilities; a :class:`RandomizedResponse` asks every record on its
-        own; Laplace noise needs a `query`.
+        Output probabilities; a :class:`RandomizedResponse` or a local protocol with
+        few reports asks every record on its own; Laplace noise needs a `query`.
     densities : bool
         Whether the array holds densities at the outputs where a supremum is
         reached, so that rows need not sum to one.
     query : Query or callable, optional
         What Laplace noise is added to; a callable gets the tuple of record values.
     """
-    if isinstance(kernel, RandomizedResponse):
+    if isinstance(kernel, Law) and kernel.listed_inputs is not None:
         return _local(joint, kernel)
     if isinstance(kernel, LaplaceMechanism | DiscreteLaplaceMechanism):
         return _additive(joint, kernel, query=query)
+    if isinstance(kernel, Law):
+        raise NotApplicable(
+            "an exact kernel must be a table, Laplace noise or a mechanism that lists "
+            f"its inputs and outputs, got {kernel!r}; use the program over all "
+            "mechanisms."
+        )
     table = _read_array(joint, kernel, densities=densities)
     with np.errstate(divide="ignore"):
         return FiniteKernel(np.log(table), tuple(range(table.shape[-1])))
 
 
-def local_kernel(joint: JointTable, mechanism: RandomizedResponse) -> Floats:
-    """Return the kernel that asks every record its state by randomised response.
+def local_kernel(joint: JointTable, mechanism: Law) -> Floats:
+    """Return the kernel that asks every record its state on its own.
 
     Parameters
     ----------
     joint : JointTable
         Gives the records and their states.
-    mechanism : RandomizedResponse
+    mechanism : RandomizedResponse or LocalProtocol
         Its candidates stand for the states 0, 1, ... in order.
 
     Returns
@@ -534,22 +542,41 @@ def _additive(
     )
 
 
-def _local(joint: JointTable, mechanism: RandomizedResponse) -> FiniteKernel:
-    k = len(mechanism.candidates)
-    if any(s > k for s in joint.shape):
+def _as_labels(outputs: Sequence[Hashable] | NDArray[Any]) -> list[Hashable]:
+    """Return outputs as plain values; of reports that are rows, tuples."""
+    if not isinstance(outputs, np.ndarray):
+        return list(outputs)
+    return [tuple(x) if isinstance(x, list) else x for x in outputs.tolist()]
+
+
+def _local(joint: JointTable, law: Law) -> FiniteKernel:
+    inputs = law.listed_inputs
+    if inputs is None:
+        raise MismatchError(f"mechanism must list its inputs, got {law!r}.")
+    if any(s > len(inputs) for s in joint.shape):
         raise MismatchError(
             f"mechanism must have a candidate for each of {max(joint.shape)} states, "
-            f"got {k}."
+            f"got {len(inputs)}."
         )
+    listed = law.listed_outputs()
+    k = len(listed)
     _require_room(joint.pmf.size * k**joint.size)
-    logs = np.array([mechanism.log_probabilities(c) for c in mechanism.candidates])
-    table = np.zeros((1, 1))
+    logs = law.log_densities(listed, inputs).T
+    table: Floats = np.zeros((1, 1))
     for s in joint.shape:
         table = np.add.outer(table, logs[:s]).swapaxes(1, 2)
         table = table.reshape(table.shape[0] * s, table.shape[2] * k)
-    outputs = tuple(itertools.product(mechanism.candidates, repeat=joint.size))
-    name = f"randomised response at {float(mechanism.epsilon):g} on every record"
-    return FiniteKernel(table.reshape(*joint.shape, len(outputs)), outputs, name)
+    answers = _as_labels(listed)
+    outputs = tuple(itertools.product(answers, repeat=joint.size))
+    name, rounding = f"{law!r} on every record", 0.0
+    if isinstance(law, RandomizedResponse):
+        name = f"randomised response at {float(law.epsilon):g} on every record"
+    elif isinstance(law, LocalProtocol):
+        # Logs of rationals of at most 100 + 2 epsilon bits, one for each category.
+        bits = 100.0 + 2.0 * float(law.epsilon)
+        rounding = joint.size * (law.categories + 4) * bits * 2.0**-50
+    logs = table.reshape(*joint.shape, len(outputs))
+    return FiniteKernel(logs, outputs, name, rounding)
 
 
 def _read_array(joint: JointTable, kernel: ArrayLike, *, densities: bool) -> Floats:

@@ -40,6 +40,11 @@ from undertow.mechanisms.local.histogram import (
     the_threshold,
     the_variation,
 )
+from undertow.mechanisms.local.registry import (
+    PROTOCOLS,
+    NamedProtocol,
+    protocol_name,
+)
 from undertow.mechanisms.local.subset import (
     SubsetCalibration,
     SubsetSelection,
@@ -64,11 +69,13 @@ from undertow.mechanisms.local.unary import (
 )
 
 __all__ = [
+    "PROTOCOLS",
     "BinaryHashing",
     "FrequencyEstimate",
     "GeneralizedResponse",
     "LocalHashing",
     "LocalProtocol",
+    "NamedProtocol",
     "OptimizedHashing",
     "OptimizedUnary",
     "SubsetCalibration",
@@ -93,6 +100,7 @@ __all__ = [
     "hashing_variation",
     "oue_advantage",
     "oue_variation",
+    "protocol_name",
     "she_advantage",
     "she_success",
     "she_variation",

@@ -9,50 +9,42 @@ frequencies, with its exact variance, read nothing else.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, Protocol, SupportsIndex
+from typing import Any, ClassVar, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from undertow._validate import check_choice, check_count, check_non_negative
-from undertow.errors import AssumptionError, MismatchError
+from undertow.errors import AssumptionError, MismatchError, NotApplicable
+from undertow.mechanisms.law import Law, OutputKind
 from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.simulated import SimulatedSource
 from undertow.numeric.array import disagreement as pair_difference
 from undertow.numeric.array import read_floats, read_law
-from undertow.numeric.exact import Number, exact
-from undertow.numeric.rounding import CLOSED_FORM, HANDFUL, UNIT, exp_bracket, inflate
+from undertow.numeric.rounding import CLOSED_FORM, HANDFUL, UNIT, inflate
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
 
 Knowledge = Literal["none", "full"]
 """What the attacker knows of the target: nothing, or the record (membership)."""
 
-_LARGEST = 10_000
-_PRECISION = 56
 # Cells of a support table held at a time.
 _CELLS = 1 << 18
+# Reports and cells of a table of all reports, and the rounding of logs of counts.
+_REPORTS = 100_000
+_TABLE_CELLS = 20_000_000
+_SLACK = 1e-9
+_WAY_OUT = (
+    "use advantage(), which needs no table, OptimalGuess, which reads one report at a "
+    "time, or estimate_advantage with a ProtocolSampler"
+)
 
 
-class UniformSource(Protocol):
-    """A source of uniform integers: all that the samplers here need."""
-
-    @property
-    def name(self) -> str:
-        """How the source names itself in a `Draw`."""
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the randomness is seeded."""
-
-    def uniform(self, bound: int, size: int) -> Draw:
-        """Draw integers uniform on 0, ..., bound - 1."""
-
-
-class LocalProtocol(ABC):
+class LocalProtocol(Law):
     """A frozen description of one report about one category.
 
     Notes
@@ -104,18 +96,58 @@ class LocalProtocol(ABC):
         One report at a time: no table of all outputs is ever made.
         """
 
-    def log_pmf(self, reports: Any, given: SupportsIndex) -> NDArray[np.float64]:
-        """Return the log probability of each report; discrete protocols only."""
-        if self.measure != "counting":
-            raise MismatchError(
-                "a log_pmf must belong to a discrete law, got the "
-                f"{self.measure} law of {self.name}; use log_density."
-            )
-        return self.log_density(reports, given)
-
     @abstractmethod
     def sample(self, values: ArrayLike, *, source: Any = None) -> Draw:
         """Draw one report per client."""
+
+    @property
+    def structure(self) -> int | None:
+        """The whole number chosen beside epsilon, such as a size; None without one."""
+        return None
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether all that is chosen beside epsilon is what epsilon makes best."""
+        return True
+
+    @property
+    def output_kind(self) -> OutputKind:
+        """Whether there are finitely many reports."""
+        return "finite" if self.measure == "counting" else "real"
+
+    @property
+    def listed_inputs(self) -> range:
+        """The categories."""
+        return range(self.categories)
+
+    def inputs_of(self, records: Sequence[Hashable]) -> range:
+        """Return the categories: the records are these, in their order."""
+        if self.categories != len(records):
+            raise MismatchError(
+                f"the protocol must have a category for each of the {len(records)} "
+                f"records, got {self.categories}."
+            )
+        return self.listed_inputs
+
+    def simulate(
+        self, given: SupportsIndex, size: int, *, rng: np.random.Generator
+    ) -> Any:
+        """Draw `size` reports about one category from a seed: never for a release."""
+        truths = np.full(size, given, dtype=np.int64)
+        return self.sample(truths, source=SimulatedSource(rng)).values
+
+    def listed_outputs(self) -> NDArray[Any]:
+        """Return every report once, in the order of the columns of the table.
+
+        Raises
+        ------
+        NotApplicable
+            If the reports are too many, real numbers, or drawn with a hash.
+        """
+        reason = "its reports are not listed"
+        if self.measure != "counting":
+            reason = "its reports are real numbers"
+        raise self._no_list(reason)
 
     @abstractmethod
     def support(self, reports: Any) -> NDArray[np.bool_]:
@@ -163,6 +195,25 @@ class LocalProtocol(ABC):
 
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return ()
+
+    def _no_list(self, reason: str) -> NotApplicable:
+        return NotApplicable(
+            f"the reports of a protocol must have a list for a table, got {self!r}: "
+            f"{reason}; {_WAY_OUT}."
+        )
+
+    def _require_few(self, digits: float, *, limit: int = _REPORTS) -> None:
+        """Refuse too many reports, given the decimal log of their number."""
+        cells = digits + math.log10(self.categories)
+        if (
+            digits > math.log10(limit) + _SLACK
+            or cells > math.log10(_TABLE_CELLS) + _SLACK
+        ):
+            raise NotApplicable(
+                f"a table of reports must have at most {limit} columns and "
+                f"{_TABLE_CELLS} cells, got {self!r} with about 10^{digits:.1f} "
+                f"reports; {_WAY_OUT}."
+            )
 
     def _parts(self, reports: Any) -> Iterator[Any]:
         if not hasattr(reports, "__len__"):
@@ -215,6 +266,19 @@ def read_prior(prior: ArrayLike | None, categories: int) -> NDArray[np.float64]:
     return read_law(masses, "prior", tolerance=1e-12 * math.sqrt(categories))
 
 
+def ordered_masses(
+    prior: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the masses in rising order, and those below and above each.
+
+    One minus a mass is the mass below and above; adding it up keeps small terms exact.
+    """
+    masses = np.sort(prior)
+    below = np.concatenate([[0.0], np.cumsum(masses)[:-1]])
+    above = np.concatenate([np.cumsum(masses[::-1])[::-1][1:], [0.0]])
+    return masses, below, above
+
+
 def disagreement(prior: ArrayLike | None, categories: int) -> float:
     r"""Return :math:`1 - \kappa_\pi = \sum \pi (1 - \pi)`, without cancellation.
 
@@ -248,38 +312,22 @@ def read_values(values: ArrayLike, categories: int) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
+# The target of a calibration is lowered by this share, which covers the margin of the
+# closed form; below the least one only epsilon 0 is given: products lose their digits.
+_TARGET_SLACK, _LEAST_TARGET = 4e-12, 1e-300
+
+
+def lowered_target(target: float) -> float:
+    """Return a target lowered by the margin of a closed form; 0 for a tiny one."""
+    return target / (1.0 + _TARGET_SLACK) if target >= _LEAST_TARGET else 0.0
+
+
 def advantage_up(value: float, *, terms: int = 0) -> float:
     """Return a closed form raised by its rounding margin, at most 1.
 
     Running sums of `terms` numbers err by as many units more.
     """
     return min(1.0, inflate(value, CLOSED_FORM + 4 * terms * UNIT))
-
-
-def exact_odds(epsilon: Number) -> tuple[Fraction, Fraction]:
-    r"""Read epsilon and round :math:`e^{-\varepsilon}` up to a rational.
-
-    Returns
-    -------
-    tuple of Fraction
-        The exact epsilon and the odds; minus the log of the odds is at most epsilon and
-        short of it by less than :math:`2^{-54}`.
-
-    Examples
-    --------
-    >>> epsilon, odds = exact_odds(1)
-    >>> round(float(odds), 12)
-    0.367879441171
-    """
-    budget = exact(epsilon, "epsilon")
-    if budget == 0 or budget > _LARGEST:
-        raise ValueError(
-            f"epsilon must be positive and at most {_LARGEST}, got {epsilon}; a report "
-            "is otherwise useless or the category itself."
-        )
-    level = Fraction(budget)
-    precision = _PRECISION + math.ceil(3 * level / 2)  # log2(e) < 3/2
-    return level, Fraction(exp_bracket(level, precision)[1], 1 << precision)
 
 
 def log_fraction(value: Fraction) -> float:

@@ -6,6 +6,7 @@ The protocol, and its closed forms with their inverse.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, SupportsIndex
@@ -18,11 +19,10 @@ from undertow.mechanisms.local._bitset import respond
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
+    lowered_target,
     never_binds,
     read_categories,
     read_knowledge,
@@ -31,9 +31,14 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.noise.bits import bits_of
-from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.draw import Draw, UniformSource
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.randomized_response import (
+    exact_odds,
+    response_gap,
+    response_loss,
+    truth_share,
+)
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound, Calibration
@@ -78,7 +83,7 @@ class GeneralizedResponse(LocalProtocol):
     @property
     def keep(self) -> Fraction:
         """Probability of the truth."""
-        return 1 / (1 + (self.categories - 1) * self.odds)
+        return truth_share(self.odds, self.categories)
 
     @property
     def noise(self) -> Fraction:
@@ -87,7 +92,7 @@ class GeneralizedResponse(LocalProtocol):
 
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
-        return RandomizedResponse(2, self.epsilon).loss()
+        return Pure(response_loss(self.epsilon))
 
     def total_variation(self) -> float:
         """Return the total variation between two categories, rounded up."""
@@ -133,17 +138,21 @@ class GeneralizedResponse(LocalProtocol):
         counts = np.bincount(told, minlength=self.categories)
         return counts.astype(np.int64)
 
+    def listed_outputs(self) -> NDArray[np.int64]:
+        """Return the categories."""
+        self._require_few(math.log10(self.categories))
+        return np.arange(self.categories, dtype=np.int64)
+
+    def table(self, inputs: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of each report; every entry is correctly rounded."""
+        same = np.equal.outer(np.asarray(inputs), self.listed_outputs())
+        return np.where(same, float(self.keep), float(self.noise))
+
     def sample_guesses(
         self, reports: Any, *, rng: np.random.Generator | None = None
     ) -> NDArray[np.int64]:
         """Return the guesses of the simple attack: the reports."""
         return read_values(reports, self.categories)
-
-
-# The target is lowered by this share, which covers the margin of the closed form.
-_SLACK = 4e-12
-# Below this target only epsilon 0 is given: products would lose their digits.
-_TINY = 1e-300
 
 
 def grr_variation(categories: SupportsIndex, epsilon: float) -> float:
@@ -173,7 +182,7 @@ def grr_variation(categories: SupportsIndex, epsilon: float) -> float:
     (0.1466325741, 1.0)
     """
     m, level = read_categories(categories), read_level(epsilon)
-    return advantage_up(-math.expm1(-level) / (1.0 + (m - 1) * math.exp(-level)))
+    return advantage_up(response_gap(level, m))
 
 
 def grr_success(categories: SupportsIndex, epsilon: float) -> float:
@@ -348,11 +357,8 @@ def calibrate_grr(
     m, target = read_categories(categories), check_probability(advantage, "advantage")
     if never_binds(target, prior, m):
         value = math.inf
-    elif target < _TINY:
-        value = 0.0
     else:
-        lowered = grr_level(m, target / (1.0 + _SLACK), prior=prior)
-        value = lowered * (1.0 - 1e-15)
+        value = grr_level(m, lowered_target(target), prior=prior) * (1.0 - 1e-15)
     achieved = Bound(
         # A target that never binds is itself a bound, and has no rounding margin.
         min(grr_advantage(m, value, prior=prior), target if value == math.inf else 1.0),

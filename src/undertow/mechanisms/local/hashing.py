@@ -23,10 +23,8 @@ from undertow.mechanisms.local._bitset import respond
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
     read_categories,
     read_knowledge,
@@ -36,9 +34,13 @@ from undertow.mechanisms.local.base import (
 )
 from undertow.mechanisms.local.unary import unary_from_gap, unary_success
 from undertow.mechanisms.noise.bits import bits_of
-from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.draw import Draw, UniformSource
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.randomized_response import (
+    exact_odds,
+    response_loss,
+    truth_share,
+)
 from undertow.numeric.array import complements
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
@@ -153,16 +155,26 @@ class LocalHashing(LocalProtocol):
     @property
     def keep(self) -> Fraction:
         """Probability that the report is the bucket of the truth."""
-        return 1 / (1 + (self.buckets - 1) * self.odds)
+        return truth_share(self.odds, self.buckets)
 
     @property
     def noise(self) -> Fraction:
         """Probability that it is the bucket of one other category; ideal hash."""
         return Fraction(1, self.buckets)
 
+    @property
+    def structure(self) -> int:
+        """The number of buckets."""
+        return self.buckets
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the buckets are those of optimised hashing."""
+        return self.buckets == hash_buckets(float(self.epsilon))
+
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
-        return RandomizedResponse(2, self.epsilon).loss()
+        return Pure(response_loss(self.epsilon))
 
     def total_variation(self) -> float:
         """Return a total variation that holds for every hash, rounded up."""
@@ -227,6 +239,12 @@ class LocalHashing(LocalProtocol):
         homes = hash_bucket(told["seed"][:, None], values, buckets=self.buckets)
         return np.asarray(homes == told["bucket"][:, None])
 
+    def listed_outputs(self) -> NDArray[Any]:
+        """Refuse a list: a report carries one of 2^64 seeds."""
+        raise self._no_list(
+            "a report names a hash function, whose law the family of hashes decides"
+        )
+
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("buckets", self.buckets),)
 
@@ -257,6 +275,7 @@ class BinaryHashing(LocalHashing):
     """
 
     name: ClassVar[str] = "BLH"
+    follows_rule = True
 
     def __init__(self, categories: SupportsIndex, epsilon: Number) -> None:
         LocalHashing.__init__(self, categories, epsilon, buckets=2)

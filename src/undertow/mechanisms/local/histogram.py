@@ -22,7 +22,6 @@ from undertow.mechanisms.local.base import (
     LocalProtocol,
     advantage_up,
     disagreement,
-    exact_odds,
     read_categories,
     read_knowledge,
     read_level,
@@ -31,7 +30,8 @@ from undertow.mechanisms.local.base import (
 from undertow.mechanisms.local.unary import UnaryEncoding, inverse_mean, unary_from_gap
 from undertow.mechanisms.noise.draw import Draw
 from undertow.mechanisms.noise.simulated import SimulatedSource
-from undertow.numeric.array import read_floats
+from undertow.mechanisms.randomized_response import exact_odds
+from undertow.numeric.array import Levels, functions_of, read_floats
 from undertow.numeric.exact import Number, round_up
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
@@ -82,6 +82,11 @@ class ThresholdHistogram(UnaryEncoding):
         _, noise = exact_odds(level * Fraction(cut) / 2)
         m = read_categories(categories)
         self._keep_law(m, 1 - miss / 2, noise / 2, epsilon=level)
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the threshold is the best one."""
+        return self.threshold == the_threshold(float(self.epsilon))
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -209,6 +214,16 @@ class SummationHistogram(LocalProtocol):
         return table
 
 
+def she_gap(level: Levels) -> Levels:
+    """Return the total variation of summation with histogram encoding, to nearest."""
+    of = functions_of(level)
+    # Beyond this level nothing is left of the tail, and infinity times 0 is no number.
+    least: Any = np.minimum if of is np else min
+    finite = least(level, 1e6)
+    gap: Levels = -of.expm1(-finite / 2.0) - finite / 4.0 * of.exp(-finite / 2.0)
+    return gap
+
+
 def she_variation(epsilon: float) -> float:
     r"""Return the total variation of summation with histogram encoding, rounded up.
 
@@ -234,11 +249,7 @@ def she_variation(epsilon: float) -> float:
     >>> round(she_variation(1.0), 10)
     0.2418366754
     """
-    level = read_level(epsilon)
-    if level == math.inf:
-        return 1.0
-    tail = level / 4.0 * math.exp(-level / 2.0)
-    return advantage_up(-math.expm1(-level / 2.0) - tail)
+    return advantage_up(she_gap(read_level(epsilon)))
 
 
 def she_success(categories: SupportsIndex, epsilon: float) -> float:

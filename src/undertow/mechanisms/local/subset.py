@@ -9,7 +9,9 @@ same size to the next.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -36,12 +38,12 @@ from undertow.mechanisms.local._bitset import (
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
+    lowered_target,
     never_binds,
+    ordered_masses,
     read_categories,
     read_knowledge,
     read_level,
@@ -49,9 +51,12 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.noise.bits import BitSource, bits_of, uniform_below
-from undertow.mechanisms.noise.draw import Draw
+from undertow.mechanisms.noise.draw import Draw, UniformSource
 from undertow.mechanisms.noise.secure import read_source
-from undertow.mechanisms.randomized_response import RandomizedResponse
+from undertow.mechanisms.randomized_response import (
+    exact_odds,
+    response_loss,
+)
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound, Calibration
@@ -125,9 +130,19 @@ class SubsetSelection(LocalProtocol):
         """Probability that the set holds one given other category."""
         return (self.subset - self.keep) / (self.categories - 1)
 
+    @property
+    def structure(self) -> int:
+        """The size of the sets."""
+        return self.subset
+
+    @property
+    def follows_rule(self) -> bool:
+        """Whether the size is that of the floor rule."""
+        return self.subset == subset_size(self.categories, float(self.epsilon))
+
     def loss(self) -> Pure:
         """Return the local loss between any two categories, rounded up."""
-        return RandomizedResponse(2, self.epsilon).loss()
+        return Pure(response_loss(self.epsilon))
 
     def total_variation(self) -> float:
         """Return the total variation between two categories, rounded up."""
@@ -182,8 +197,38 @@ class SubsetSelection(LocalProtocol):
         """Return how many sets hold each category."""
         return column_counts(read_words(reports, self.categories), self.categories)
 
+    def listed_outputs(self) -> NDArray[np.uint32]:
+        """Return the sets in lexical order; for at most 10^5."""
+        m, size = self.categories, self.subset
+        self._require_few(_log10_binomial(m, size))
+        members = list_sets(m, size)
+        words = np.zeros((len(members), width(m)), dtype="<u4")
+        for column in members.T:
+            set_bits(words, column, np.ones(len(members), dtype=bool))
+        return words
+
+    def table(self, inputs: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of each set; every entry is correctly rounded."""
+        supports, rest = self.support(self.listed_outputs()), self.categories - 1
+        held = self.keep / math.comb(rest, self.subset - 1)
+        missed = (1 - self.keep) / max(1, math.comb(rest, self.subset))
+        return np.where(supports.T[np.asarray(inputs)], float(held), float(missed))
+
     def _shape(self) -> tuple[tuple[str, float], ...]:
         return (("subset", self.subset),)
+
+
+def list_sets(categories: int, size: int) -> NDArray[np.int64]:
+    """Return the sets of a size in lexical order, one in each row."""
+    sets = itertools.combinations(range(categories), size)
+    return np.array(list(sets), dtype=np.int64)
+
+
+def _log10_binomial(size: int, chosen: int) -> float:
+    """Return the decimal log of a binomial coefficient that may be huge, in O(1)."""
+    logs = (math.lgamma(k + 1) for k in (size, chosen, size - chosen))
+    whole, *parts = logs
+    return (whole - sum(parts)) / math.log(10)
 
 
 def _log_binomial(n: int, k: int) -> float:
@@ -410,9 +455,7 @@ def _excess(m: int, level: float, size: int) -> float:
 
 
 def _ordered_sum(prior: NDArray[np.float64], size: int) -> float:
-    pi, m = np.sort(prior), len(prior)
-    below = np.concatenate([[0.0], np.cumsum(pi)[:-1]])
-    above = np.concatenate([np.cumsum(pi[::-1])[::-1][1:], [0.0]])
+    (pi, below, above), m = ordered_masses(prior), len(prior)
     rank = np.arange(size, m)  # i - 1 = size, ..., m - 1
     # Ratios of binomials from the top down: C(i-2, w-1)/C(i-1, w-1) = (i-w)/(i-1).
     steps = np.log1p(-(size - 1) / rank)[::-1]
@@ -426,10 +469,6 @@ def _ordered_sum(prior: NDArray[np.float64], size: int) -> float:
 
 # A calibrated level stays this share below a breakpoint.
 _BELOW_BREAKPOINT = 1e-9
-# The target is lowered by this share, which covers the margin of the closed form.
-_SLACK = 4e-12
-# Below this target only epsilon 0 is given: products would lose their digits.
-_TINY = 1e-300
 
 
 def subset_level(categories: SupportsIndex, advantage: float, *, subset: int) -> float:
@@ -560,7 +599,7 @@ def _target_excess(
     prior: ArrayLike | None,
     knowledge: str,
 ) -> NDArray[np.float64]:
-    lowered = target / (1.0 + _SLACK) if target >= _TINY else 0.0
+    lowered = lowered_target(target)
     if knowledge == "none":
         # Never binding from the limit 1 - 1/m of size 1 on.
         never = never_binds(target, None, m)

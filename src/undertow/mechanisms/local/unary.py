@@ -7,6 +7,7 @@ the closed forms give the advantage from the two.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -30,11 +31,10 @@ from undertow.mechanisms.local._bitset import (
 from undertow.mechanisms.local.base import (
     Knowledge,
     LocalProtocol,
-    UniformSource,
     advantage_up,
     disagreement,
-    exact_odds,
     log_fraction,
+    ordered_masses,
     read_categories,
     read_knowledge,
     read_level,
@@ -42,11 +42,16 @@ from undertow.mechanisms.local.base import (
     read_values,
 )
 from undertow.mechanisms.noise.bits import bits_of
-from undertow.mechanisms.noise.draw import Draw, read_probability
+from undertow.mechanisms.noise.draw import Draw, UniformSource, read_probability
 from undertow.mechanisms.noise.secure import read_source
+from undertow.mechanisms.randomized_response import exact_odds
+from undertow.numeric.array import Levels, functions_of
 from undertow.numeric.exact import Number
 from undertow.privacy.loss import Pure
 from undertow.results import Bound
+
+# Categories up to which all reports are listed.
+_BITS = 12
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -167,6 +172,20 @@ class UnaryEncoding(LocalProtocol):
         """Return the number of ones at each category."""
         return column_counts(read_words(reports, self.categories), self.categories)
 
+    def listed_outputs(self) -> NDArray[np.uint32]:
+        """Return the reports by number, the first category lowest; for up to 12."""
+        self._require_few(self.categories * math.log10(2), limit=2**_BITS)
+        return np.arange(2**self.categories, dtype="<u4")[:, None]
+
+    def table(self, inputs: Sequence[int]) -> NDArray[np.float64]:
+        """Return the probability of each report; every entry is correctly rounded.
+
+        It depends on the true bit and on the number of ones among the others.
+        """
+        self.listed_outputs()  # refuses too many
+        law = bits_table(self.categories, keep=self.keep, noise=self.noise)
+        return np.ascontiguousarray(law[np.asarray(inputs)])
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class SymmetricUnary(UnaryEncoding):
@@ -237,6 +256,25 @@ class OptimizedUnary(UnaryEncoding):
         level, odds = exact_odds(epsilon)
         q = odds / (1 + odds)
         self._keep_law(read_categories(categories), Fraction(1, 2), q, epsilon=level)
+
+
+def bits_table(
+    categories: int, *, keep: float | Fraction, noise: float | Fraction
+) -> NDArray[np.float64]:
+    """Return the law of independent bits for each category, reports by their number.
+
+    Every entry is correctly rounded if the probabilities are fractions.
+    """
+    p, q, others = keep, noise, categories - 1
+    chances = np.array(
+        [
+            [float(own * q**k * (1 - q) ** (others - k)) for k in range(others + 1)]
+            for own in (1 - p, p)
+        ]
+    )
+    numbers = np.arange(2**categories)
+    own = numbers >> np.arange(categories)[:, None] & 1
+    return np.asarray(chances[own, own.sum(axis=0) - own])
 
 
 def _bit_loss(p: Fraction, q: Fraction) -> Fraction:
@@ -368,12 +406,9 @@ def unary_from_gap(
 
 
 def _ordered_sum(prior: NDArray[np.float64], q: float) -> float:
-    pi = np.sort(prior)
-    below = np.concatenate([[0.0], np.cumsum(pi)[:-1]])
+    pi, below, above = ordered_masses(prior)
     later = np.arange(len(pi) - 1, -1, -1)  # m - i
     weights = np.exp((later - 1.0) * math.log1p(-q))
-    # 1 - pi is the mass below and above; adding it up keeps small terms exact.
-    above = np.concatenate([np.cumsum(pi[::-1])[::-1][1:], [0.0]])
     return math.fsum((weights * pi * (above + (1.0 - q) * below)).tolist())
 
 
@@ -382,6 +417,18 @@ def _read_bits(
 ) -> tuple[int, float, float]:
     m = read_categories(categories)
     return m, check_probability(keep, "keep"), check_probability(noise, "noise")
+
+
+def sue_gap(level: Levels) -> Levels:
+    """Return p - q of symmetric unary encoding, to nearest."""
+    gap: Levels = functions_of(level).tanh(level / 4.0)
+    return gap
+
+
+def oue_gap(level: Levels) -> Levels:
+    """Return p - q of optimised unary encoding and of two buckets, to nearest."""
+    gap: Levels = functions_of(level).tanh(level / 2.0) / 2.0
+    return gap
 
 
 def sue_variation(epsilon: float) -> float:
@@ -406,7 +453,7 @@ def sue_variation(epsilon: float) -> float:
     >>> round(sue_variation(1.0), 10)
     0.2449186624
     """
-    return advantage_up(math.tanh(read_level(epsilon) / 4.0))
+    return advantage_up(sue_gap(read_level(epsilon)))
 
 
 def oue_variation(epsilon: float) -> float:
@@ -433,7 +480,7 @@ def oue_variation(epsilon: float) -> float:
     >>> round(oue_variation(1.0), 10)
     0.2310585786
     """
-    return min(0.5, advantage_up(math.tanh(read_level(epsilon) / 2.0) / 2.0))
+    return min(0.5, advantage_up(oue_gap(read_level(epsilon))))
 
 
 def sue_advantage(
@@ -472,8 +519,7 @@ def sue_advantage(
     """
     m, level = read_categories(categories), read_level(epsilon)
     q = 1.0 / (1.0 + _exp(level / 2.0))
-    gap = math.tanh(level / 4.0)
-    return unary_from_gap(m, gap, noise=q, prior=prior, knowledge=knowledge)
+    return unary_from_gap(m, sue_gap(level), noise=q, prior=prior, knowledge=knowledge)
 
 
 def oue_advantage(
@@ -514,8 +560,7 @@ def oue_advantage(
     """
     m, level = read_categories(categories), read_level(epsilon)
     q = 1.0 / (1.0 + _exp(level))
-    gap = math.tanh(level / 2.0) / 2.0
-    return unary_from_gap(m, gap, noise=q, prior=prior, knowledge=knowledge)
+    return unary_from_gap(m, oue_gap(level), noise=q, prior=prior, knowledge=knowledge)
 
 
 def _exp(level: float) -> float:

@@ -53,9 +53,8 @@ class Draw:
         return self.values
 
 
-@runtime_checkable
-class NoiseSource(Protocol):
-    """Anything that draws integer Laplace and integer Gaussian noise."""
+class NamedSource(Protocol):
+    """A source of randomness that says of its draws where they come from."""
 
     @property
     def name(self) -> str:
@@ -64,6 +63,18 @@ class NoiseSource(Protocol):
     @property
     def simulated(self) -> bool:
         """Whether the randomness is seeded."""
+
+
+class UniformSource(NamedSource, Protocol):
+    """A source of uniform integers: all that samplers of categories need."""
+
+    def uniform(self, bound: int, size: int) -> Draw:
+        """Draw integers uniform on 0, ..., bound - 1."""
+
+
+@runtime_checkable
+class NoiseSource(NamedSource, Protocol):
+    """Anything that draws integer Laplace and integer Gaussian noise."""
 
     def laplace(self, scale: Number, size: int) -> Draw:
         """Draw integers with probability proportional to ``exp(-|k| / scale)``."""

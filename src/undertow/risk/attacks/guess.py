@@ -23,10 +23,9 @@ from undertow.mechanisms.local.base import LocalProtocol
 from undertow.numeric.array import Floats, Indices
 from undertow.risk.channel import (
     Channel,
-    LikelihoodSource,
-    ProtocolSampler,
+    ChannelStream,
     as_channel,
-    list_reports,
+    read_source,
 )
 from undertow.risk.finite import (
     ABSTAIN,
@@ -36,7 +35,6 @@ from undertow.risk.finite import (
     attack_risk,
 )
 from undertow.risk.likelihood import PosteriorGain
-from undertow.risk.scalar import as_scalar
 from undertow.risk.threat import Threat
 
 
@@ -81,7 +79,7 @@ def attack_figures(source: Any, threat: Threat, *, attack: Any) -> AttackRisk:
     if not isinstance(channel, Channel):
         raise MismatchError("source must be a Channel, got a stream of columns.")
     local = isinstance(source, LocalProtocol)
-    outputs = list_reports(source) if local else np.arange(channel.outputs)
+    outputs = source.listed_outputs() if local else np.arange(channel.outputs)
     columns = [_answers(attack, outputs, z) for z in range(len(threat.fibres))]
     decision = Decision(np.stack(columns, axis=1))
     return attack_risk(channel, threat, decision=decision)
@@ -142,8 +140,11 @@ class ScoreGuess(ABC):
 
     def __init__(self, source: Any, threat: Threat) -> None:
         self.threat = threat
-        self._posterior = _posterior(source, threat)
-        self._outputs = 0 if self._posterior else self._tabulate(source)
+        seen, self._posterior = read_source(source, threat.support), None
+        if isinstance(seen, Channel | ChannelStream):
+            self._outputs = self._tabulate(seen)
+        else:
+            self._outputs, self._posterior = 0, PosteriorGain(seen, threat)
 
     @abstractmethod
     def _tabulate(self, source: Any) -> int:
@@ -198,22 +199,6 @@ class ScoreGuess(ABC):
         size = f"{len(self.threat.prior)} records, {self._outputs} outputs"
         seen = size if self._posterior is None else repr(self._posterior.source)
         return f"{type(self).__name__}({seen})"
-
-
-def _posterior(source: Any, threat: Threat) -> PosteriorGain | None:
-    """Read a source with a likelihood; None if it is a finite channel."""
-    if isinstance(source, LocalProtocol):
-        if source.categories != len(threat.support):
-            raise MismatchError(
-                f"the protocol must have a category for each of the "
-                f"{len(threat.support)} records, got {source.categories}."
-            )
-        return PosteriorGain(ProtocolSampler(source), threat)
-    number = as_scalar(source, threat.support)
-    if number is not None:
-        return PosteriorGain(number, threat)
-    known = isinstance(source, LikelihoodSource)
-    return PosteriorGain(source, threat) if known else None
 
 
 # Attacks on channels, numbers and local reports: optimal, Bayes, prior, report.

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 from undertow._validate import check_positive
 from undertow.errors import MismatchError, NotApplicable
 from undertow.mechanisms.local import subset_advantage
+from undertow.mechanisms.local.subset import list_sets
 from undertow.numeric.array import Floats, Indices
 from undertow.privacy.loss import Loss
 from undertow.results import _Shown
@@ -514,8 +514,8 @@ class SubsetWeights:
         return self._known[size]
 
     def _listed(self, size: int) -> float:
-        sets = list(combinations(range(self._m), size))
+        sets = list_sets(self._m, size)
         laws = np.zeros((self._m, len(sets)))
-        for column, members in enumerate(sets):
-            laws[list(members), column] = 1.0 / math.comb(self._m - 1, size - 1)
+        held = 1.0 / math.comb(self._m - 1, size - 1)
+        laws[sets, np.arange(len(sets))[:, None]] = held
         return finite_advantage(Channel(laws, self._threat.support), self._threat).value

@@ -11,9 +11,8 @@ outputs, such as the exponential mechanism, are given as a function of epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +32,7 @@ from undertow.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
 )
+from undertow.mechanisms.local import PROTOCOLS
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import Number, exact, round_up
 from undertow.numeric.rounding import nudge_up
@@ -50,8 +50,9 @@ from undertow.risk.families.base import (
     closed_view,
     uniform_prior,
 )
-from undertow.risk.families.local import blh, grr, olh, oue, she, ss, sue, the
+from undertow.risk.families.local import local_family, ss
 from undertow.risk.finite import Risk
+from undertow.risk.number import ScalarChannel
 from undertow.risk.threat import Threat
 
 # The level lies this share below what was solved for, for noise rounded otherwise.
@@ -265,8 +266,6 @@ class AdditiveFamily(Family):
         On a lattice a finite one: past the least and the greatest answer likelihoods
         are proportional, so each tail is one output.
         """
-        from undertow.risk.scalar import ScalarChannel
-
         if self.step is not None:
             return Channel(self._lattice_laws(level), threat.support)
         noise = self.sensitivity / level
@@ -699,23 +698,29 @@ def finite(
 
 subset = ss
 
-FAMILIES: Mapping[str, Callable[..., Family]] = MappingProxyType(
-    {
-        "grr": grr,
-        "sue": sue,
-        "oue": oue,
-        "ss": ss,
-        "blh": blh,
-        "olh": olh,
-        "she": she,
-        "the": the,
-        "laplace": laplace,
-        "gaussian": gaussian,
-        "laplace-sum": laplace_sum,
-        "gaussian-sum": gaussian_sum,
-        "exponential": exponential,
-    }
-)
+_CENTRAL: dict[str, Callable[..., Family]] = {
+    "laplace": laplace,
+    "gaussian": gaussian,
+    "laplace-sum": laplace_sum,
+    "gaussian-sum": gaussian_sum,
+    "exponential": exponential,
+}
+
+
+class _Families(Mapping[str, Callable[..., Family]]):
+    """The local protocols, whoever named them, and the central families."""
+
+    def __getitem__(self, name: str) -> Callable[..., Family]:
+        return local_family(name) if name in PROTOCOLS else _CENTRAL[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*PROTOCOLS, *_CENTRAL))
+
+    def __len__(self) -> int:
+        return len(PROTOCOLS) + len(_CENTRAL)
+
+
+FAMILIES: Mapping[str, Callable[..., Family]] = _Families()
 """Constructors of the families, by command-line name."""
 
 

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import product
+from functools import partial
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from undertow.errors import NotApplicable
 from undertow.mechanisms import RandomizedResponse
 from undertow.mechanisms.local import (
+    PROTOCOLS,
     BinaryHashing,
     GeneralizedResponse,
     LocalHashing,
@@ -33,13 +35,17 @@ from undertow.mechanisms.local import (
     SummationHistogram,
     SymmetricUnary,
     ThresholdHistogram,
+    protocol_name,
     subset_size,
-    the_threshold,
 )
-from undertow.mechanisms.local.base import exact_odds, read_categories
+from undertow.mechanisms.local.base import read_categories
+from undertow.mechanisms.local.histogram import she_gap
+from undertow.mechanisms.local.unary import bits_table, oue_gap, sue_gap
+from undertow.mechanisms.randomized_response import exact_odds, response_gap
 from undertow.numeric.array import Floats
 from undertow.numeric.exact import round_up
 from undertow.privacy.loss import Loss
+from undertow.results import Bound
 from undertow.risk.channel import Channel
 from undertow.risk.families.base import (
     CELLS,
@@ -132,9 +138,7 @@ class ResponseFamily(LocalFamily):
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return p - q."""
-        return np.asarray(
-            -np.expm1(-levels) / (1.0 + (self.records - 1) * np.exp(-levels))
-        )
+        return response_gap(levels, self.records)
 
     def curve(self, threat: Threat) -> Curve:
         """Return the closed form: every prior, success rule and knowledge."""
@@ -178,9 +182,7 @@ class SummationFamily(LocalFamily):
 
     def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
         """Return 1 - exp(-e/2)(1 + e/4)."""
-        finite = np.minimum(levels, 1e6)
-        tail = finite / 4.0 * np.exp(-finite / 2.0)
-        return np.asarray(-np.expm1(-finite / 2.0) - tail)
+        return she_gap(levels)
 
     def curve(self, threat: Threat) -> Curve | None:
         """Return the closed form: uniform prior without knowledge, or two records."""
@@ -312,14 +314,8 @@ class UnaryFamily(LocalFamily):
             return None
         gap, noise = self._bits(np.array([level]))
         keep, false = float(gap[0] + noise[0]), float(noise[0])
-        reports = np.array(list(product((0, 1), repeat=self.records)), dtype=bool)
-        own = np.where(reports, keep, 1.0 - keep)
-        other = np.where(reports, false, 1.0 - false)
-        laws = [
-            np.prod(np.where(np.arange(self.records) == x, own, other), axis=1)
-            for x in range(self.records)
-        ]
-        return Channel(np.array(laws), threat.support)
+        laws = bits_table(self.records, keep=keep, noise=false)
+        return Channel(laws, threat.support)
 
 
 class BinaryHashingFamily(UnaryFamily):
@@ -334,7 +330,7 @@ class BinaryHashingFamily(UnaryFamily):
             return None
         share = float(bit_sums(threat, np.array([0.5]), full=view == "full")[0])
         return Curve(
-            lambda levels, _: np.tanh(levels / 2.0) / 2.0 * share,
+            lambda levels, _: oue_gap(levels) * share,
             share / 2.0,
             "Local protocols, Proposition 4",
             inverse=lambda g: np.asarray(2.0 * np.arctanh(2.0 * g / share)),
@@ -362,7 +358,7 @@ def sue(categories: SupportsIndex) -> UnaryFamily:
         categories,
         name="sue",
         protocol=SymmetricUnary,
-        bits=lambda e: (np.tanh(e / 4.0), expit(-e / 2.0)),
+        bits=lambda e: (sue_gap(e), expit(-e / 2.0)),
         limit=1.0,
         full_inverse=lambda g: np.asarray(4.0 * np.arctanh(g)),
     )
@@ -381,7 +377,7 @@ def oue(categories: SupportsIndex) -> UnaryFamily:
         categories,
         name="oue",
         protocol=OptimizedUnary,
-        bits=lambda e: (np.tanh(e / 2.0) / 2.0, expit(-e)),
+        bits=lambda e: (oue_gap(e), expit(-e)),
         limit=0.5,
         full_inverse=lambda g: np.asarray(2.0 * np.arctanh(2.0 * g)),
     )
@@ -421,7 +417,7 @@ def blh(categories: SupportsIndex, *, ideal: bool = True) -> BinaryHashingFamily
         categories,
         name="blh",
         protocol=BinaryHashing,
-        bits=lambda e: (np.tanh(e / 2.0) / 2.0, np.full(e.shape, 0.5)),
+        bits=lambda e: (oue_gap(e), np.full(e.shape, 0.5)),
         limit=0.5,
     )
     family.ideal = ideal
@@ -743,14 +739,18 @@ def olh(categories: SupportsIndex, *, ideal: bool = True) -> HashingFamily:
 # A client's protocol has too many outputs for a table; its family knows the closed
 # forms and the engines that need none.
 
-_FAMILIES: dict[type[LocalProtocol], Callable[[int], Family]] = {
-    GeneralizedResponse: grr,
-    SymmetricUnary: sue,
-    OptimizedUnary: oue,
-    SubsetSelection: ss,
-    SummationHistogram: she,
-    ThresholdHistogram: the,
+_FAMILIES: dict[str, Callable[..., Family]] = {
+    "grr": grr,
+    "sue": sue,
+    "oue": oue,
+    "ss": ss,
+    "blh": blh,
+    "olh": olh,
+    "she": she,
+    "the": the,
 }
+# Their families assume an ideal hash, which no client has.
+_HASHED = ("blh", "olh")
 _UNCHECKED = (
     "the target is independent of the other records",
     "the prior is public",
@@ -790,8 +790,8 @@ def protocol_risk(protocol: LocalProtocol, threat: Threat) -> Risk:
     """
     family = _family(protocol)
     if family is not None:
-        size = protocol.subset if isinstance(protocol, SubsetSelection) else None
-        return family.risk(round_up(protocol.epsilon), threat, structure=size)
+        level = round_up(protocol.epsilon)
+        return family.risk(level, threat, structure=protocol.structure)
     grr(protocol.categories).require_match(threat)
     view = closed_view(threat)
     if view is None:
@@ -819,9 +819,80 @@ def _family(protocol: LocalProtocol) -> Family | None:
     Hashing protocols have none: their families assume an ideal hash, which no client
     has, and a guarantee must hold for every one.
     """
-    if isinstance(protocol, ThresholdHistogram) and protocol.threshold != the_threshold(
-        float(protocol.epsilon)
-    ):
+    name = protocol_name(protocol)
+    if name not in _FAMILIES or name in _HASHED:
         return None
-    build = _FAMILIES.get(type(protocol))
-    return None if build is None else build(protocol.categories)
+    sized = protocol.structure is not None
+    chosen = sized or protocol.follows_rule
+    return _FAMILIES[name](protocol.categories) if chosen else None
+
+
+class StatedFamily(LocalFamily):
+    """A protocol of `PROTOCOLS` without closed forms for many levels at once.
+
+    The risk at a level is what the protocol states of itself where that is attained,
+    else that of its table where its reports can be listed.
+
+    Parameters
+    ----------
+    categories : int
+        At least two.
+    name : str
+        Its name.
+    """
+
+    def __init__(self, categories: SupportsIndex, *, name: str) -> None:
+        super().__init__(categories)
+        self.name, self._entry = name, PROTOCOLS[name]
+        self.monotone = self._entry.protocol.monotone
+
+    def mechanism(
+        self, parameter: float, *, structure: int | None = None
+    ) -> LocalProtocol:
+        """Return the protocol."""
+        return self._entry.at(self.records, parameter)
+
+    def variation(self, levels: Floats, structure: Structure | None = None) -> Floats:
+        """Return what the protocol states, and 1 beyond the largest level."""
+        return self._stated(levels, lambda protocol: protocol.total_variation())
+
+    def curve(self, threat: Threat) -> Curve | None:
+        """Return what the protocol states of exact success, if it is attained."""
+        view = closed_view(threat)
+        if view is None:
+            return None
+        prior = None if uniform_prior(threat) else threat.prior.pmf
+
+        def bound(protocol: LocalProtocol) -> Bound:
+            return protocol.advantage_bound(prior, knowledge=view)
+
+        told = bound(self.mechanism(1.0))
+        if told.tight is not True:
+            return None
+        return Curve(
+            lambda levels, _: self._stated(levels, lambda p: bound(p).value),
+            threat.ceiling,
+            told.theorem,
+        )
+
+    def source(self, level: float, threat: Threat) -> Channel | None:
+        """Return the table of reports, if they can be listed."""
+        try:
+            return Channel.from_mechanism(self.mechanism(level), threat.support)
+        except NotApplicable:
+            return None
+
+    def _stated(
+        self, levels: Floats, value: Callable[[LocalProtocol], float]
+    ) -> Floats:
+        def at(level: float) -> float:
+            if 0.0 < level <= LARGEST_LEVEL:
+                return value(self.mechanism(level))
+            return 0.0 if level == 0.0 else 1.0
+
+        return np.array([at(level) for level in levels.tolist()])
+
+
+def local_family(name: str) -> Callable[..., Family]:
+    """Return the constructor of the family of a local protocol."""
+    return _FAMILIES.get(name, partial(StatedFamily, name=name))

@@ -7,7 +7,7 @@ both sides (Gaussian).
 
 from __future__ import annotations
 
-from undertow.risk.scalar.channel import ScalarChannel, as_scalar
+from undertow.risk.number import ScalarChannel, as_scalar
 from undertow.risk.scalar.engine import (
     advantage_curve,
     scalar_advantage,

@@ -27,7 +27,7 @@ from undertow.numeric.rounding import UNIT, inflate
 from undertow.results import Witness
 from undertow.risk.channel import Channel
 from undertow.risk.finite import WORK_LIMIT, AttackRisk, Decision, Risk, attack_risk
-from undertow.risk.scalar.channel import ScalarChannel, ScalarLaw, as_scalar
+from undertow.risk.number import ScalarChannel, ScalarLaw, as_scalar
 from undertow.risk.success import HitSets
 from undertow.risk.threat import Threat
 

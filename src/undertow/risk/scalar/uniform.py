@@ -38,7 +38,7 @@ from undertow.numeric.rounding import CLOSED_FORM, UNIT, inflate
 from undertow.results import Bound, Calibration, Witness
 from undertow.risk.bounds._parts import BLIND, check_target, uniform_disagreement
 from undertow.risk.finite import Risk
-from undertow.risk.scalar.channel import ScalarLaw
+from undertow.risk.number import ScalarLaw
 from undertow.risk.scalar.engine import REACH, TAIL
 
 # The target is lowered by this share, which covers the margin of the closed form.

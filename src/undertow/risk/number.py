@@ -123,8 +123,7 @@ class ScalarChannel:
     def log_likelihood(self, outputs: ArrayLike) -> Floats:
         """Return the log density (log probability at an atom): (outputs, records)."""
         seen = np.asarray(outputs, dtype=np.float64)
-        columns = [self.mechanism.log_density(seen, float(a)) for a in self.answers]
-        return np.stack([np.asarray(c) for c in columns], axis=-1)
+        return np.asarray(self.mechanism.log_densities(seen, self.answers))
 
     def __repr__(self) -> str:
         return f"ScalarChannel({self.mechanism!r}, {self.size} records)"
