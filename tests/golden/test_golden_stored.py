@@ -10,6 +10,8 @@ import pytest
 
 from support.command import invoke
 from support.golden import FOLDER, differences
+from undertow.release.plan import noise
+from undertow.release.run import record
 
 LEDGERS = ["checked/visits", "count/visits", "steps/steps", "totals/visits"]
 
@@ -67,6 +69,49 @@ def test_a_running_total_goes_on_from_stored_parts(stored):
     next_one = printed("release", "run", file, "--as-of", hour(3), "--output", "three")
     assert not next_one["repeated"]
     assert printed("ledger", "verify", stored / "totals" / "visits.ledger")
+
+
+THIRD_HOUR = ("--as-of", "2026-03-02T03:00", "--output", "three")
+
+
+def test_a_running_total_goes_on_where_its_noise_is_told_in_other_words(
+    stored, monkeypatch
+):
+    """Earlier versions stored words alone, which are read as they were written."""
+    monkeypatch.setattr(noise, "_WORDS", dict.fromkeys(noise._WORDS, "noise like"))
+    file = stored / "totals" / "release.toml"
+    found = printed("release", "run", file, *THIRD_HOUR)
+    (query,) = found["plan"]["queries"]
+    assert query["mechanism"] == "noise like 14"
+    assert query["noise"] == {"law": "laplace", "scale": "14", "step": "1"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mechanism": "discrete Laplace noise of scale 15"},
+        {"mechanism": "discrete Laplace noise of scale 14 or so"},
+        {"mechanism": "discrete Gaussian noise of sigma 14"},
+        {"mechanism": "discrete Gaussian noise of sigma 14", "node_deviation": 14.0},
+        {"node_deviation": 19.9},
+    ],
+)
+def test_a_running_total_refuses_stored_words_of_other_noise(
+    stored, monkeypatch, other
+):
+    real = record.read_record
+
+    def altered(kept):
+        found = real(kept)
+        found["plan"]["queries"][0].update(other)
+        return found
+
+    monkeypatch.setattr(record, "read_record", altered)
+    file = stored / "totals" / "release.toml"
+    result = invoke("release", "run", file, *THIRD_HOUR)
+    assert result.exit_code == 2
+    words = "carry discrete Laplace noise of scale 14 in every node"
+    assert words in " ".join(result.stderr.split())
 
 
 def test_a_running_total_without_its_stored_part_is_refused(stored, tmp_path):

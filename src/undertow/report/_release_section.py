@@ -437,10 +437,10 @@ def answer_words(query: Mapping[str, Any], *, unit: str | None = None) -> str:
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
     """Say in words what a query asks and how its answers are made."""
     # Here, so that reports of audits do without the libraries of a release.
-    from undertow.release.plan.planned_release import mechanism_words
+    from undertow.release.plan.planned_release import noise_words
     from undertow.release.plan.timeline import period_words
 
-    noise = mechanism_words(error["mechanism"])
+    noise = noise_words(error)
     words = query["select"].replace("_", " ")
     if query["column"]:
         words += f" of {shown_text(query['column'])}"

@@ -8,7 +8,8 @@ number, of a sum of several, of a share and of a published cell are never too na
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -361,6 +362,136 @@ class IntegerNoise:
             float((self._log_moments(one, one, rates=rates) - rates * t).min())
             + _MARGIN,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeNoise:
+    """Noise on the multiples of a step, as a record keeps it and people read it.
+
+    Parameters
+    ----------
+    noise : IntegerNoise
+        On how many steps there are.
+    step : Fraction
+        What one step stands for, in the unit of the column.
+
+    Examples
+    --------
+    >>> stored = LatticeNoise(IntegerNoise("laplace", Fraction(640)), Fraction(1, 8))
+    >>> stored.to_dict()
+    {'law': 'laplace', 'scale': '640', 'step': '1/8'}
+    >>> stored.in_steps
+    'discrete Laplace noise of scale 640 in steps of 0.125'
+    >>> stored.in_units
+    'discrete Laplace noise of scale 80, drawn in steps of 0.125'
+    """
+
+    noise: IntegerNoise
+    step: Fraction
+
+    @property
+    def in_steps(self) -> str:
+        """The noise in words, its size as a number of steps."""
+        text = f"{_WORDS[self.noise.law]} {self._size:.6g}"
+        return text if self.step == 1 else f"{text} in steps of {float(self.step):.6g}"
+
+    @property
+    def in_units(self) -> str:
+        """The noise in words, its size in the unit of the column."""
+        if self.step == 1:
+            return self.in_steps
+        words, step = _WORDS[self.noise.law], float(self.step)
+        return f"{words} {self._size * step:.5g}, drawn in steps of {step:.6g}"
+
+    @property
+    def _size(self) -> float:
+        size = float(self.noise.parameter)
+        return size if self.noise.law == "laplace" else math.sqrt(size)
+
+    def is_alike(self, other: LatticeNoise) -> bool:
+        """Tell whether two are of one law, step and size.
+
+        Sizes may differ in their last digits, in which machines do.
+        """
+        if (self.noise.law, self.step) != (other.noise.law, other.step):
+            return False
+        ours, theirs = self.noise.parameter, other.noise.parameter
+        return abs(ours - theirs) <= _ALIKE * max(ours, theirs)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the law, its parameter and the step, numbers as exact fractions."""
+        name = _PARAMETERS[self.noise.law]
+        parameter, step = str(self.noise.parameter), str(self.step)
+        return {"law": self.noise.law, name: parameter, "step": step}
+
+
+_PARAMETERS = {"laplace": "scale", "gaussian": "variance"}
+_WORDS = {
+    "laplace": "discrete Laplace noise of scale",
+    "gaussian": "discrete Gaussian noise of sigma",
+}
+_ALIKE = Fraction(1, 10**9)
+# What records said of noise before they kept it as data; never to be changed.
+_FORMER_WORDS = re.compile(
+    r"discrete (Laplace noise of scale|Gaussian noise of sigma) (\S+)"
+    r"(?: in steps of \S+)?"
+)
+
+
+def stored_noise(query: Mapping[str, Any]) -> LatticeNoise | None:
+    """Return the noise of a node, from what the record of a plan says of a query.
+
+    Parameters
+    ----------
+    query : mapping
+        As ``expected_error`` returned it, in this version or an earlier one.
+
+    Returns
+    -------
+    LatticeNoise or None
+        None where an earlier version did not say enough.
+
+    Raises
+    ------
+    PlanError
+        If it says nothing that any version has said.
+    """
+    stored = query.get("noise")
+    if stored is None:
+        return _former_noise(query)
+    try:
+        parameter = Fraction(stored[_PARAMETERS[stored["law"]]])
+        step = Fraction(stored["step"])
+    except (ArithmeticError, KeyError, TypeError, ValueError):
+        parameter = step = Fraction(0)
+    if parameter <= 0 or step <= 0:
+        raise PlanError(
+            "the stored noise must have a law, its parameter and a step, got something "
+            "else; it was stored by another program or a newer version."
+        )
+    return LatticeNoise(IntegerNoise(stored["law"], parameter), step)
+
+
+def _former_noise(query: Mapping[str, Any]) -> LatticeNoise | None:
+    """Read the words in which earlier versions stored noise, and its deviation.
+
+    The words name the law and six digits of its size, and the deviation has the rest.
+    """
+    words = _FORMER_WORDS.fullmatch(query["mechanism"])
+    step, deviation = query.get("step"), query.get("node_deviation")
+    if deviation is None:  # which only nodes of running totals have
+        deviation = query.get("deviation")
+    if words is None or step is None or deviation is None:
+        return None
+    law, size = ("laplace" if "Laplace" in words[1] else "gaussian"), float(words[2])
+    found = deviation / step
+    if law == "laplace":  # the inverse of IntegerNoise.deviation, which may be none
+        halved = math.asinh(1.0 / (math.sqrt(2.0) * found)) if found else 0.0
+        found = 1.0 / (2.0 * halved) if halved else size
+    if not math.isclose(found, size, rel_tol=1e-5):
+        return None
+    parameter = Fraction(found) if law == "laplace" else Fraction(found) ** 2
+    return LatticeNoise(IntegerNoise(law, parameter), Fraction(step))
 
 
 def _log_sinh(x: Array) -> Array:

@@ -38,6 +38,7 @@ from undertow.release.plan.encoding import (
 from undertow.release.plan.noise import (
     ClaimUnit,
     Contribution,
+    LatticeNoise,
     Reach,
     published_intervals,
     published_radius,
@@ -136,14 +137,12 @@ class QueryPlan:
     @property
     def mechanism(self) -> str:
         """The noise in words."""
-        noise = self.share.noise
-        if noise.law == "laplace":
-            text = f"discrete Laplace noise of scale {float(noise.parameter):.6g}"
-        else:
-            sigma = float(noise.parameter) ** 0.5
-            text = f"discrete Gaussian noise of sigma {sigma:.6g}"
-        step = self.step
-        return text if step == 1 else f"{text} in steps of {float(step):.6g}"
+        return self.noise.in_steps
+
+    @property
+    def noise(self) -> LatticeNoise:
+        """The noise of a released number, with the step that it is drawn in."""
+        return LatticeNoise(self.share.noise, self.step)
 
     @property
     def step(self) -> Fraction:
@@ -167,7 +166,8 @@ class QueryPlan:
 
         `deviation` is that of the noise in a released number, in the unit of the column
         (its square for variances); a running total adds up several nodes, whose own is
-        `node_deviation`. `step` is what a whole number of noise stands for.
+        `node_deviation`. `step` is what a whole number of noise stands for. `noise` is
+        the law of a node as data, and `mechanism` the same in words.
         `half_width` is that of the interval in the answer, before it is made
         consistent; of discovered numbers of units, that of its upper part, because the
         lower end is 1 near the threshold. Where `unit` says so it is divided by the
@@ -181,6 +181,7 @@ class QueryPlan:
             "cells": self.cells,
             "loss": [share.loss.to_dict() for share in self.shares],
             "mechanism": self.mechanism,
+            "noise": self.noise.to_dict(),
             "step": float(self.step),
             "deviation": deviation * math.sqrt(nodes),
             "node_deviation": None if self.run is None else deviation,

@@ -6,7 +6,6 @@ And a planned run for reading: text, plain values, and the risk card of its prom
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -35,7 +34,7 @@ from undertow.release.plan._budget import (
 )
 from undertow.release.plan._sanity_count import SanityCount, sanity_count, split_promise
 from undertow.release.plan.answer import QueryAnswer, Table, add_up
-from undertow.release.plan.noise import key_threshold
+from undertow.release.plan.noise import key_threshold, stored_noise
 from undertow.release.plan.planned_query import QueryPlan, QueryShape, Task, query_shape
 from undertow.release.plan.timeline import ADDING, Timeline, period_record, run_fact
 from undertow.results import escape_markup, to_plain
@@ -472,7 +471,6 @@ EMPTY_WINDOWS = "having no rows in a window is one of the values the model speak
 """What a model of windows takes on trust: somebody may be absent from all of them."""
 
 _HEADER = ("protects", "cost", "worst cases added up", "worst change")
-_IN_STEPS = re.compile(r"(.*) (\S+) in steps of (\S+)")
 _WARNINGS = (
     "records are taken as independent; correlated records can be worse",
     "the prior is taken as public; one counted on the private data leaks them",
@@ -666,23 +664,16 @@ def _leakage_text(leak: Leakage, plan: ReleasePlan) -> str:
     return "\n".join(on_one_line(line) for line in lines)
 
 
-def mechanism_words(mechanism: str) -> str:
+def noise_words(query: Mapping[str, Any]) -> str:
     """Return the noise of a query with its size in the unit of the column.
 
-    What a record keeps says it in steps, and is compared word by word with the noise
-    of later runs.
-
-    Examples
-    --------
-    >>> mechanism_words("discrete Laplace noise of scale 640 in steps of 0.125")
-    'discrete Laplace noise of scale 80, drawn in steps of 0.125'
+    Parameters
+    ----------
+    query : mapping
+        What the record of a plan says of it, in this version or an earlier one.
     """
-    found = _IN_STEPS.fullmatch(mechanism)
-    if found is None:
-        return mechanism
-    words, scale, step = found.groups()
-    # Both have six digits, so that their product has five.
-    return f"{words} {float(scale) * float(step):.5g}, drawn in steps of {step}"
+    noise = stored_noise(query)
+    return str(query["mechanism"]) if noise is None else noise.in_units
 
 
 def _error_line(error: dict[str, Any]) -> str:
@@ -696,7 +687,7 @@ def _error_line(error: dict[str, Any]) -> str:
         off += f", such as ± {each} where these are 1000"
     if error["select"] == "quantile":
         off = f"rank off by at most {math.ceil(error['half_width'])} rows"
-    text = f"{name}: {off} ({level}), {mechanism_words(error['mechanism'])}, {cells}"
+    text = f"{name}: {off} ({level}), {noise_words(error)}, {cells}"
     if error["threshold"] is not None:
         text += f", keys from {error['threshold']} noisy units on"
     return text

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from undertow._version import __version__
 from undertow.errors import LedgerError, PlanError
 from undertow.release.plan.answer import column_types
+from undertow.release.plan.noise import stored_noise
 from undertow.release.plan.planned_release import ReleasePlan
 from undertow.release.plan.timeline import run_words, running_nodes
 from undertow.release.run._folder import MANIFEST, asked_of, file_names, table_bytes
@@ -696,9 +696,10 @@ def _require_alike(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
         if query.run is None:
             continue
         found = stored.get(query.name, {})
+        noise = stored_noise(found) if found else None
         if found.get("step") != float(query.step):
             asked = f"count in steps of {float(query.step):.6g}"
-        elif not _is_same_noise(query.expected_error, found):
+        elif noise is None or not noise.is_alike(query.noise):
             asked = f"carry {query.mechanism} in every node"
         else:
             continue
@@ -706,15 +707,6 @@ def _require_alike(plan: ReleasePlan, record: Mapping[str, Any]) -> None:
             f"the earlier runs of {query.name!r} must {asked}, got those of another "
             "version; start a new release of the running total."
         )
-
-
-def _is_same_noise(asked: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Tell whether two nodes have noise of the same law and size."""
-    # The words name the law and six digits of the scale; the deviation tells the rest,
-    # up to the last digits, in which machines differ.
-    size = found.get("node_deviation") or 0.0
-    same = math.isclose(asked["node_deviation"], size, rel_tol=1e-9)
-    return same and asked["mechanism"] == found.get("mechanism")
 
 
 def _add_nodes(found: Nodes, record: Mapping[str, Any]) -> None:
