@@ -607,7 +607,7 @@ def _groups(
     """
     source, names = rows.source, [f"key{at}" for at in range(len(job.by))]
     units = cells.count() if rows.unit is None else cells["unit"].nunique()
-    size = units if query.select == "count_distinct" else cells.count()
+    size = units if query.kind.counts == "units" else cells.count()
     row = _row(source, cells, {"rows": cells.count(), "units": units, "most": size})
     everyone, rows_all = int(row["units"]), int(row["rows"])
     if not names:
@@ -646,10 +646,4 @@ def _is_drowned(query: QueryPlan, most: int, width: float) -> bool:
     """Tell whether what the largest group can show is no more than the noise of it."""
     if query.run is not None or most == 0:
         return False  # a total of which this run reads a part
-    value = query.job.value
-    if value is None:
-        return most <= width
-    span, size = value.high - value.low, max(abs(value.low), abs(value.high))
-    if query.select == "sum":
-        return most * size <= width
-    return width >= most * float(span if query.select == "mean" else span**2 / 4)
+    return query.encoding.largest(most) <= width

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from undertow._address import masked, shown_address
 from undertow.correlation.group import WholeUnitsTheorem
@@ -31,6 +31,9 @@ from undertow.report._release_words import (
     shown_text,
     shown_up,
 )
+
+if TYPE_CHECKING:
+    from undertow.release.document._select import SelectKind
 
 GUESSES = "right guesses of 100, at most"
 """The heading of a column of chances."""
@@ -297,7 +300,7 @@ def _query(
 
 
 def _by(query: Mapping[str, Any], answer: Mapping[str, Any]) -> tuple[str, ...]:
-    if query["select"] == "histogram":
+    if _kind(query).binned:
         return (*query["by"], query["column"])
     return tuple(answer["columns"][:-3])
 
@@ -426,12 +429,20 @@ def risk_facts(record: Record) -> Facts:
 
 def answer_words(query: Mapping[str, Any], *, unit: str | None = None) -> str:
     """Say what the numbers of an answer are; `unit` is the column of the unit."""
-    if query["select"] in ("count", "histogram"):
-        return "rows"
-    if query["select"] == "count_distinct":
-        return f"different values of {shown_text(unit)}" if unit else "units"
+    kind = _kind(query)
+    if kind.counts == "units" and unit:
+        return f"different values of {shown_text(unit)}"
+    if kind.counts is not None:
+        return kind.counts
     column = shown_text(query["column"])
-    return column if query["select"] == "quantile" else f"{query['select']} of {column}"
+    return column if kind.ranked else f"{query['select']} of {column}"
+
+
+def _kind(query: Mapping[str, Any]) -> SelectKind:
+    # Here, so that reports of audits do without the libraries of a release.
+    from undertow.release.document._select import KINDS
+
+    return KINDS[query["select"]]
 
 
 def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
@@ -467,17 +478,17 @@ def query_words(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
 def _off(query: Mapping[str, Any], error: Mapping[str, Any]) -> str:
     """Say how far an answer is off by its noise."""
     width = shown_cell(error["half_width"])
-    if query["select"] == "quantile":
+    if _kind(query).ranked:
         rows = shown_cell(math.ceil(error["half_width"]))
         return f"the rank of an answer is off by at most {rows} rows"
-    if query["select"] in ("mean", "variance"):
+    if _kind(query).averaged:
         return f"± {width} divided by the number of rows of the cell,"
     return f"± {width} {shown_text(error['unit'])}"
 
 
 def wide_note(query: Mapping[str, Any], rows: Sequence[Any]) -> tuple[str, ...]:
     """Say that an interval as wide as the stated ends tells nothing, if one is."""
-    if query["select"] not in ("mean", "quantile"):
+    if not _kind(query).between:
         return ()
     low, high = (float(Fraction(str(query[end]))) for end in ("low", "high"))
     ends = ((row[-2], row[-1]) for row in rows if None not in row[-2:])

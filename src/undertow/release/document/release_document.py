@@ -54,6 +54,7 @@ from undertow.release.document._part import (
     signed,
 )
 from undertow.release.document._promise import PromisePart, ThreatPart
+from undertow.release.document._select import FIELDS, KINDS, Select, SelectKind
 from undertow.release.document.time import read_date
 from undertow.release.language.expression import Expression, parse_expression
 
@@ -245,7 +246,7 @@ class ReleaseDocument(Part):
                 "promise.delta, or list the keys",
             )
         each = self.source.unit is None or self.source.kind == "event"
-        if query.select == "count_distinct" and each:
+        if query.kind.counts == "units" and each:
             reason = "source.unit is not given"
             if self.source.unit is not None:
                 reason = 'source.per is "event"'
@@ -532,23 +533,9 @@ def _shown(value: Any) -> str:
 
 # One query of a release file, checked as far as it can be without the data.
 
-Select = Literal[
-    "count", "count_distinct", "sum", "mean", "variance", "quantile", "histogram"
-]
-"""What a query can ask for."""
-
-_BOUNDED = ("sum", "mean", "variance", "quantile")
 _MOST_BINS = 10_000
 _NARROWEST = Fraction(1, 2**100)  # a step of less could be below what doubles hold
 _ENDLESS = "; without public ends one row could change the answer without limit"
-_WHERE_USED = {
-    "column": (*_BOUNDED, "histogram"),
-    "low": (*_BOUNDED, "histogram"),
-    "high": (*_BOUNDED, "histogram"),
-    "bins": ("histogram",),
-    "quantiles": ("quantile",),
-    "candidates": ("quantile",),
-}
 
 
 def _cuts(value: Any) -> int | tuple[Fraction, ...]:
@@ -677,11 +664,16 @@ class QueryPart(Part):
         return tuple(self.keys[column] for column in self.by)
 
     @property
+    def kind(self) -> SelectKind:
+        """What is true of every query that asks for the same."""
+        return KINDS[self.select]
+
+    @property
     def cuts(self) -> tuple[Fraction, ...] | None:
         """The cut points of a histogram, or the candidates of a quantile."""
-        if self.select == "histogram" and self.bins is not None:
+        if self.kind.binned and self.bins is not None:
             return self._spaced(self.bins, 1)
-        return self._spaced(self.candidates, 0) if self.select == "quantile" else None
+        return self._spaced(self.candidates, 0) if self.kind.ranked else None
 
     @property
     def cells(self) -> int:
@@ -690,7 +682,7 @@ class QueryPart(Part):
             return 0
         inner = 1
         if self.cuts is not None:
-            inner = len(self.cuts) - (self.select == "histogram")
+            inner = len(self.cuts) - self.kind.binned
         return prod(map(len, self.keys.values())) * inner
 
     def _spaced(
@@ -707,26 +699,26 @@ class QueryPart(Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for field in sorted(self.model_fields_set & set(_WHERE_USED)):
-            if self.select not in _WHERE_USED[field]:
-                raise Fault(field, f"must be left out of a {self.select}, got a value")
+        for field in sorted(self.model_fields_set & (FIELDS - self.kind.fields)):
+            raise Fault(field, f"must be left out of a {self.select}, got a value")
         self._check_column()
         self._check_keys()
-        if self.running and self.select not in ("count", "sum"):
+        if self.running and not self.kind.runs:
+            others = " and ".join(name for name, kind in KINDS.items() if kind.runs)
             raise Fault(
-                "running", f"must be false for a {self.select}; only count and sum run"
+                "running", f"must be false for a {self.select}; only {others} run"
             )
         return self
 
     def _check_column(self) -> None:
-        listed = self.select == "histogram" and isinstance(self.bins, tuple)
-        needed = ["column"] if self.select in _WHERE_USED["column"] else []
-        needed += ["bins"] if self.select == "histogram" else []
+        listed = self.kind.binned and isinstance(self.bins, tuple)
+        needed = ["column"] if "column" in self.kind.fields else []
+        needed += ["bins"] if self.kind.binned else []
         ends = ["low", "high"] if needed and not listed else []
         for field in needed + ends:
             if getattr(self, field) is None:
                 rest = f"must be given for a {self.select}, got nothing"
-                endless = field in ends and self.select != "histogram"
+                endless = field in ends and not self.kind.binned
                 raise Fault(field, rest + (_ENDLESS if endless else ""))
         if listed:
             for field in sorted(self.model_fields_set & {"low", "high"}):
@@ -739,7 +731,7 @@ class QueryPart(Part):
         self._check_candidates()
 
     def _check_candidates(self) -> None:
-        if self.select != "quantile":
+        if not self.kind.ranked:
             return
         if self.candidates == 1:
             raise Fault("candidates", "must be at least 2, got 1")

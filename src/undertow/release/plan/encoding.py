@@ -94,6 +94,20 @@ class Encoding(ABC):
         return 1
 
     @property
+    def step(self) -> Fraction:
+        """What a whole number stands for: rows, units, or of the column."""
+        return Fraction(1)
+
+    def largest(self, rows: int) -> Fraction | float:
+        """Return the most that a group of so many rows can show, as `half_width` is."""
+        return Fraction(rows)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the numbers of all cells add up to those of coarser ones."""
+        return False
+
+    @property
     def note(self) -> str | None:
         """What a reader of the answer must know about the numbers."""
         return None
@@ -154,6 +168,11 @@ class Rows(OneNumber):
 
     measures: ClassVar[tuple[Measure, ...]] = ("rows",)
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the numbers of all cells add up; rows do."""
+        return True
+
     def reach(self, contribution: Contribution) -> Reach:
         """Return how far one unit moves the row counts."""
         return contribution.row_reach()
@@ -176,6 +195,11 @@ class Units(Rows):
     """Count distinct units."""
 
     measures: ClassVar[tuple[Measure, ...]] = ("units",)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the numbers of all cells add up; a unit is in several."""
+        return False
 
     def reach(self, contribution: Contribution) -> Reach:
         """Return how far one unit moves the numbers of units."""
@@ -204,6 +228,15 @@ class Sum(OneNumber):
 
     value: Value
     measures = ("sum", "rows")
+
+    @property
+    def step(self) -> Fraction:
+        """The step of the lattice."""
+        return self.value.step
+
+    def largest(self, rows: int) -> Fraction:
+        """Return the largest sum of so many numbers."""
+        return rows * max(abs(self.value.low), abs(self.value.high))
 
     @property
     def non_negative(self) -> bool:
@@ -306,6 +339,15 @@ class Mean(Encoding):
     measures = ("sum", "rows")
 
     @property
+    def step(self) -> Fraction:
+        """The step of the lattice."""
+        return self.value.step
+
+    def largest(self, rows: int) -> float:
+        """Return the largest difference of two means, times the rows."""
+        return rows * float(self.value.high - self.value.low)
+
+    @property
     def non_negative(self) -> bool:
         """Whether the truth cannot be negative."""
         return self.value.low >= 0
@@ -385,6 +427,15 @@ class Variance(Encoding):
 
     value: Value
     measures = ("sum", "squares", "rows")
+
+    @property
+    def step(self) -> Fraction:
+        """The square of the step of the lattice."""
+        return self.value.step**2
+
+    def largest(self, rows: int) -> float:
+        """Return the largest variance, times the rows."""
+        return rows * float((self.value.high - self.value.low) ** 2 / 4)
 
     @property
     def whole(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from undertow.composition import Release
 from undertow.errors import PlanError
 from undertow.mechanisms import NoiseSource
-from undertow.release.engine.job import Aggregates, Grid, Job, Measure, Slice
+from undertow.release.document._select import KINDS, Select, SelectKind
+from undertow.release.engine.job import Aggregates, Grid, Job, Measure, Slice, Value
 from undertow.release.plan._budget import Need, Share
 from undertow.release.plan.answer import (
     Noised,
@@ -111,7 +112,7 @@ class QueryPlan:
     """
 
     name: str
-    select: str
+    select: Select
     tasks: tuple[Task, ...]
     encoding: Encoding
     share: Share
@@ -123,6 +124,11 @@ class QueryPlan:
     consistent: tuple[str, ...]
     run: int | None
     unit: ClaimUnit
+
+    @property
+    def kind(self) -> SelectKind:
+        """What is true of every query that asks for the same."""
+        return KINDS[self.select]
 
     @property
     def job(self) -> Job:
@@ -150,10 +156,7 @@ class QueryPlan:
 
         The step of the lattice for sums and means, its square for variances.
         """
-        value = self.job.value
-        if value is None:
-            return Fraction(1)
-        return value.step**2 if self.select == "variance" else value.step
+        return self.encoding.step
 
     @property
     def nodes(self) -> int:
@@ -379,7 +382,7 @@ class QueryShape:
     """
 
     name: str
-    select: str
+    select: Select
     job: Job
     encoding: Encoding
     contribution: Contribution
@@ -489,24 +492,30 @@ def query_shape(
 
 
 def _encoding(query: QueryPart) -> Encoding:
-    if query.select == "count":
-        return Rows()
-    if query.select == "count_distinct":
-        return Units()
-    if query.select == "histogram":
-        assert query.cuts is not None
-        return Histogram(query.cuts)
-    if query.select == "quantile":
-        assert query.cuts is not None
-        return Quantiles(query.cuts, query.quantiles)
+    return _ENCODINGS[query.select](query)
+
+
+def _value(query: QueryPart, *, added: bool = False) -> Value:
     assert query.column is not None
     assert query.low is not None
     assert query.high is not None
-    added = query.select == "sum"
-    value = value_lattice(query.column, low=query.low, high=query.high, added=added)
-    if added:
-        return Sum(value)
-    return Mean(value) if query.select == "mean" else Variance(value)
+    return value_lattice(query.column, low=query.low, high=query.high, added=added)
+
+
+def _cuts(query: QueryPart) -> tuple[Fraction, ...]:
+    assert query.cuts is not None
+    return query.cuts
+
+
+_ENCODINGS: dict[Select, Callable[[QueryPart], Encoding]] = {
+    "count": lambda query: Rows(),
+    "count_distinct": lambda query: Units(),
+    "sum": lambda query: Sum(_value(query, added=True)),
+    "mean": lambda query: Mean(_value(query)),
+    "variance": lambda query: Variance(_value(query)),
+    "quantile": lambda query: Quantiles(_cuts(query), query.quantiles),
+    "histogram": lambda query: Histogram(_cuts(query)),
+}
 
 
 def _cells(query: QueryPart, encoding: Encoding) -> int | None:

@@ -22,6 +22,7 @@ from undertow.mechanisms import NoiseSource
 from undertow.numeric.exact import exact, format_up
 from undertow.privacy.loss import Approx, Pure, shown_loss
 from undertow.release.document._promise import stated_model
+from undertow.release.document._select import KINDS
 from undertow.release.engine.job import Aggregates, Bounding, Slice
 from undertow.release.plan._budget import (
     Need,
@@ -455,7 +456,7 @@ def _is_table(query: QueryPlan) -> bool:
     job = query.job
     bounded = job.groups_per_unit is not None or job.rows_per_group is not None
     plain = query.threshold is None and query.run is None and not bounded
-    return query.select == "count" and plain
+    return query.encoding.is_table and plain
 
 
 def _table(query: QueryPlan, answer: QueryAnswer) -> Table:
@@ -682,10 +683,11 @@ def _error_line(error: dict[str, Any]) -> str:
     level = f"{100 * error['confidence']:g} %"
     name, width = on_one_line(error["name"]), f"{error['half_width']:.6g}"
     off = f"± {width} {error['unit']}"
-    if error["select"] in ("mean", "variance"):
+    kind = KINDS[error["select"]]
+    if kind.averaged:
         each = f"{error['half_width'] / 1000:.3g}"
         off += f", such as ± {each} where these are 1000"
-    if error["select"] == "quantile":
+    if kind.ranked:
         off = f"rank off by at most {math.ceil(error['half_width'])} rows"
     text = f"{name}: {off} ({level}), {noise_words(error)}, {cells}"
     if error["threshold"] is not None:
