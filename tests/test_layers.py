@@ -41,6 +41,7 @@ ARROWS = {
 SHARED = {
     "errors",
     "_address",
+    "_files",
     "_text",
     "_validate",
     "_version",

@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from undertow._files import write_whole
 from undertow._validate import check_count, check_positive
 from undertow.errors import AuditError
 
@@ -606,23 +606,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _replace(path: Path, text: str) -> None:
     try:
-        _write_whole(path, text)
+        write_whole(path, text.encode("utf-8"), private=True)
     except OSError as error:
         raise AuditError(
             f"checkpoint must be a file that can be written, got {path}: "
             f"{error.strerror or error}."
         ) from None
-
-
-def _write_whole(path: Path, text: str) -> None:
-    # Made with mode 0600.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

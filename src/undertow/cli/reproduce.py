@@ -5,12 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from undertow._files import write_whole
 from undertow.cli._input import load_studies
 from undertow.cli._output import complain, guarded, print_json
 from undertow.datasets import data_folder
@@ -145,8 +143,7 @@ def _write(result: StudyResult, folder: Path) -> list[Path]:
     files = []
     for kind, content in contents.items():
         path = folder / f"{result.name}.{kind}"
-        with _whole(path) as file:
-            file.write_bytes(content)
+        write_whole(path, content)
         files.append(path)
     return files
 
@@ -176,18 +173,6 @@ def _make_folder(folder: Path) -> None:
         raise PlanError(
             f"out must be a folder that can be made, got {folder}: {fault.strerror}."
         ) from None
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """Hand out a new file that takes the place of `path` once it is whole."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _json_text(result: StudyResult) -> str:

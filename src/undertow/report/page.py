@@ -7,12 +7,11 @@ not written here is escaped.
 from __future__ import annotations
 
 import html
-import os
 import re
-import secrets
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from undertow import _files
 from undertow.errors import PlanError
 
 Rows = Sequence[Sequence[str]]
@@ -144,23 +143,27 @@ def markdown_terms(terms: Rows) -> str:
     )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file as a whole, so that a kill leaves the old one or the new one.
+def write_whole(path: Path, text: str, *, private: bool = False) -> None:
+    """Write a report as a whole, so that a kill leaves the old one or the new one.
+
+    Parameters
+    ----------
+    path : Path
+        Its place.
+    text : str
+        All of it.
+    private : bool
+        Whether only its owner may read it.
 
     Raises
     ------
     PlanError
         If it cannot be written; nothing is left behind.
     """
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        part.write_text(text, encoding="utf-8", errors="backslashreplace")
-        os.replace(part, path)
+        content = text.encode("utf-8", "backslashreplace")
+        _files.write_whole(path, content, private=private)
     except OSError as fault:
-        part.unlink(missing_ok=True)
         raise PlanError(
             f"report must be a file that can be written, got {path}: {fault.strerror}."
         ) from None
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -7,7 +7,6 @@ tables.
 from __future__ import annotations
 
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from undertow.report.page import (
     markdown_table,
     markdown_terms,
     markdown_text,
+    write_whole,
 )
 
 
@@ -64,22 +64,7 @@ class ReleaseReport:
         if kind not in (".html", ".htm", ".md"):
             raise PlanError(f"report must end with .html or .md, got {place.name!r}.")
         text = self.to_markdown() if kind == ".md" else self.to_html()
-        _write_private(place, text.encode("utf-8", "backslashreplace"))
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(part, path)
-    except OSError as fault:
-        raise PlanError(
-            f"report must be a file that can be written, got {path}: {fault.strerror}."
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
+        write_whole(place, text, private=True)
 
 
 def release_page(record: Record) -> str:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow._address import is_address
+from undertow._files import fill
 from undertow.errors import BudgetError, OutdatedLedger, PlanError
 from undertow.release.plan.answer import arrow_column, column_types
 from undertow.release.run._ledger_place import (
@@ -204,7 +205,7 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         for name in last:
             parts[name], handle = locked_part(folder, name)
             held.append(handle)
-            _write(handle, files[name])
+            fill(handle, files[name])
         _take_names(folder, parts)
     except OSError as fault:
         raise PlanError(
@@ -218,13 +219,6 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> dict[str, str]:
         for handle in held:
             os.close(handle)
     return {name: hashlib.sha256(files[name]).hexdigest() for name in last}
-
-
-def _write(handle: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
-    os.fsync(handle)
 
 
 def _take_names(folder: Path, parts: Mapping[str, Path]) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from undertow._address import refused_name, shown_address
+from undertow._files import write_whole
 from undertow.composition import domain_to_document
 from undertow.errors import (
     AssumptionError,
@@ -849,11 +850,7 @@ def _compact(path: Path, handle: int) -> None:
     part, own = locked_part(path.parent, path.name)
     try:
         os.fchmod(own, stat.S_IMODE(os.fstat(handle).st_mode))
-        with open(own, "wb", closefd=False) as file:
-            file.write(b"".join(map(_written_head, needed)))
-            file.flush()
-            os.fsync(own)
-        os.replace(part, path)
+        write_whole(path, b"".join(map(_written_head, needed)), part=(part, own))
     except OSError:
         part.unlink(missing_ok=True)
     finally:
