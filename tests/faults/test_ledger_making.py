@@ -148,7 +148,7 @@ def test_ledger_init_goes_on_where_its_making_was_killed(runs, tmp_path):
 def test_a_copy_of_the_file_alone_knows_every_output_handed_out(runs, tmp_path):
     path = write_visits(tmp_path)
     killed = runs.run(
-        "release", "run", path.name, folder=tmp_path, at="/heads.keep_head"
+        "release", "run", path.name, folder=tmp_path, at="/_earlier.keep_head"
     )
     assert killed.status == -9
     (tmp_path / "copy").mkdir()

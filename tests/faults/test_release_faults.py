@@ -81,7 +81,7 @@ def test_a_disk_full_of_outputs_leaves_none_and_the_next_run_writes_them(
     folder, runs, room
 ):
     budget_of(folder, 1)
-    killed = runs.run(*RUN, folder=folder, at="/outputs.write_files")
+    killed = runs.run(*RUN, folder=folder, at="/_folder.write_files")
     assert killed.status == -9
     full = runs.run(*RUN, folder=folder, room=room)
     assert full.status == 2

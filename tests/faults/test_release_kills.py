@@ -159,10 +159,10 @@ def test_a_run_killed_at_fifty_points_is_finished_by_the_next(runs, place):
 @pytest.mark.parametrize(
     ("function", "found"),
     [
-        ("ledger_place.open_ledger", "nothing"),
-        ("run._require_budget", "not charged"),
+        ("_ledger_place.open_ledger", "nothing"),
+        ("protocol._require_budget", "not charged"),
         ("record.run_record", "charged"),
-        ("outputs.write_files", "stored"),
+        ("_folder.write_files", "stored"),
     ],
 )
 def test_a_run_killed_between_its_steps_is_finished_by_the_next(

@@ -18,7 +18,8 @@ from undertow.errors import UndertowError
 from undertow.ledger import BudgetLedger
 from undertow.release import load
 from undertow.release.document.release_document import release_schema
-from undertow.release.run._ledger_place import HEADS, ledger_address
+from undertow.release.run._earlier import HEADS
+from undertow.release.run._ledger_place import ledger_address
 
 ATTACKS = [
     "../outside/x'\"); DROP TABLE canary; --",

@@ -55,7 +55,7 @@ def check_clean(content: str | bytes, where: str) -> None:
 
 def test_a_run_shows_the_canary_nowhere(folder, runs):
     words = ("release", "run", "visits.toml", "--report", "report.html")
-    killed = runs.run(*words, folder=folder, at="/outputs.write_files")
+    killed = runs.run(*words, folder=folder, at="/_folder.write_files")
     assert killed.status == -9  # so that the journal of the ledger is there, too
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "visits.csv":

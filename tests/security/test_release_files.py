@@ -44,7 +44,7 @@ def modes(folder):
 
 def test_all_files_are_for_their_owner_alone_whatever_the_umask(folder, runs):
     words = ("release", "run", "visits.toml", "--report", "report.html")
-    killed = runs.run(*words, folder=folder, umask=0, at="/outputs._take_names")
+    killed = runs.run(*words, folder=folder, umask=0, at="/_folder._take_names")
     assert killed.status == -9
     found = modes(folder)
     assert {"visits.ledger", "visits.ledger-wal", "visits.ledger-shm"} <= set(found)

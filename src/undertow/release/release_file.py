@@ -19,7 +19,7 @@ from undertow.release.document.release_document import (
 from undertow.release.finding import TableCheck, check_table
 from undertow.release.plan.planned_release import ReleasePlan, plan_release
 from undertow.release.plan.timeline import Timeline, run_moment
-from undertow.release.run._folder import (
+from undertow.release.run._earlier import (
     require_kept_ledger,
     require_newest,
     require_one_budget,

@@ -18,7 +18,7 @@ from undertow.ledger import BudgetLedger
 from undertow.ledger import _folder as reach
 from undertow.ledger._folder import folders_beside, ledgers_in
 from undertow.release import load
-from undertow.release.run._ledger_place import HEADS
+from undertow.release.run._earlier import HEADS
 
 TOTAL = {"by": [], "keys": {}}
 

@@ -26,7 +26,7 @@ from undertow.release.document.release_document import (
     release_from_mapping,
 )
 from undertow.release.plan.planned_release import plan_release
-from undertow.release.run._ledger_place import HEADS, kept_heads
+from undertow.release.run._earlier import HEADS, kept_heads
 from undertow.release.run.record import run_keys
 from undertow.release.source._place import table_of
 
@@ -544,7 +544,7 @@ def test_a_plan_writes_nothing_and_says_which_ledger(tmp_path, monkeypatch):
 def test_a_plan_that_looks_for_other_ledgers_writes_nothing(runs, tmp_path):
     path = weekly(tmp_path, 1)
     killed = runs.run(
-        "release", "run", path.name, folder=tmp_path, at="/heads.keep_head"
+        "release", "run", path.name, folder=tmp_path, at="/_earlier.keep_head"
     )
     assert killed.status == -9
     assert (tmp_path / "w1.ledger-wal").stat().st_size > 0

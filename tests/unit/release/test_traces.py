@@ -17,7 +17,7 @@ from undertow.release import from_table, load
 from undertow.release.document.release_document import release_from_mapping
 from undertow.release.run import protocol as run_module
 from undertow.release.run import record as earlier
-from undertow.release.run._folder import require_own_folder
+from undertow.release.run._earlier import require_own_folder
 from undertow.release.run.record import former_key, release_key
 from undertow.release.source._place import former_place, table_of
 from undertow.spaces import Stream, User

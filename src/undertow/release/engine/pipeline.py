@@ -43,7 +43,6 @@ from undertow.release.engine._dialect import (
 from undertow.release.engine.job import Aggregates, Bounding, Job, Slice, Value
 from undertow.release.language.expression import Expression
 from undertow.release.language.meaning import Kind, to_ibis
-from undertow.release.plan.answer import arrow_word
 from undertow.release.source.table import Source, guarded
 
 ibis = load("ibis")
@@ -450,8 +449,19 @@ def aggregate(rows: Rows, job: Job, *, where: Any) -> Aggregates:
     found = rows.source.execute(totals)
     with guarded(rows.backend):
         plain = found.to_pydict()
-        kinds = [arrow_word(found.schema.field(f"key{i}").type) for i in _places(job)]
+        kinds = [_arrow_word(found.schema.field(f"key{i}").type) for i in _places(job)]
     return replace(_completed(job, plain), kinds=tuple(kinds))
+
+
+def _arrow_word(kind: Any) -> str:
+    """Return the type of an Arrow column in the words of JSON Schema."""
+    from pyarrow import types
+
+    if types.is_boolean(kind):
+        return "boolean"
+    if types.is_integer(kind):
+        return "integer"
+    return "number" if types.is_floating(kind) else "string"
 
 
 def _places(job: Job) -> range:

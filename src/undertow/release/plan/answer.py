@@ -212,24 +212,6 @@ def value_type(value: Any) -> str:
     return "null" if value is None else "string"
 
 
-def arrow_word(kind: Any) -> str:
-    """Return the type of an Arrow column in the same words, as its values are written.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> arrow_word(pa.int32()), arrow_word(pa.date32())
-    ('integer', 'string')
-    """
-    from pyarrow import types
-
-    if types.is_boolean(kind):
-        return "boolean"
-    if types.is_integer(kind):
-        return "integer"
-    return "number" if types.is_floating(kind) else "string"
-
-
 def answer_types(
     job: Job,
     encoding: Encoding,

@@ -28,17 +28,16 @@ from undertow.errors import (
 )
 from undertow.release.engine.pipeline import run_jobs
 from undertow.release.plan.planned_release import ReleasePlan
-from undertow.release.run._folder import (
-    check_folder,
+from undertow.release.run._earlier import (
+    keep_head,
     require_newest,
     require_own_folder,
     told_of_others,
-    write_files,
 )
+from undertow.release.run._folder import check_folder, write_files
 from undertow.release.run._ledger_place import (
     enlarged,
     frame_of,
-    keep_head,
     require_ledger,
 )
 from undertow.release.run._limit import RunWatch, engine_memory_mb

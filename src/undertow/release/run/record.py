@@ -25,7 +25,7 @@ from undertow.release.plan.answer import column_types
 from undertow.release.plan.noise import stored_noise
 from undertow.release.plan.planned_release import ReleasePlan
 from undertow.release.plan.timeline import run_words, running_nodes
-from undertow.release.run._folder import MANIFEST, asked_of, file_names, table_bytes
+from undertow.release.run._folder import MANIFEST, file_names, table_bytes
 from undertow.release.run._ledger_place import file_of
 from undertow.release.source._place import files_of, former_place, table_of
 
@@ -255,6 +255,15 @@ def question_digest(plan: ReleasePlan, *, repeat: int, table: str | None = None)
         source = {**said["release"]["source"], "table": ["at", table], "relation": None}
         said["release"]["source"] = source
     return _digest(said)
+
+
+def asked_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a document asks of which data, not where the answers are written."""
+    asked = {k: v for k, v in document.items() if k not in ("output", "ledger")}
+    source = asked.get("source")
+    if isinstance(source, Mapping):  # whose rows they are is not asked of them
+        asked["source"] = {k: v for k, v in source.items() if k != "people"}
+    return asked
 
 
 def _asked(plan: ReleasePlan, run: int | None, repeat: int) -> dict[str, Any]:
