@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import stat
 from importlib.util import find_spec
 
@@ -168,7 +169,7 @@ def test_a_fault_while_writing_leaves_the_old_file_and_no_part(
     def full(*paths):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(command.os, "replace", full)
+    monkeypatch.setattr(os, "replace", full)
     result = invoke("reproduce", "small", "--out", tmp_path)
     assert result.exit_code == 2
     assert "No space left" in result.stderr
