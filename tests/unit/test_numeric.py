@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from undertow.errors import SearchError
-from undertow.numeric.array import read_law
+from undertow.numeric.array import complements, disagreement, read_floats, read_law
 from undertow.numeric.quadrature import panel_rule, unit_rule
 from undertow.numeric.rounding import (
     CLOSED_FORM,
@@ -267,3 +267,14 @@ def test_a_composite_rule_adds_up_its_panels():
     assert weights @ np.exp(nodes) == pytest.approx(math.exp(3) - 1, rel=1e-14)
     inside = np.searchsorted(cuts, nodes) - 1
     assert np.bincount(inside).tolist() == [12, 12, 12]
+
+
+def test_read_floats_takes_fractions_and_refuses_mixed_text():
+    assert read_floats([Fraction(1, 4), 1], "x").tolist() == [0.25, 1.0]
+    with pytest.raises(ValueError, match="x must be an array of numbers"):
+        read_floats([Fraction(1, 4), "1"], "x")
+
+
+def test_complements_keep_the_digits_of_a_near_point_mass():
+    assert complements(np.array([1e-20, 1.0])).tolist() == [1.0, 1e-20]
+    assert disagreement(np.array([1e-20, 1.0])) == 2e-20

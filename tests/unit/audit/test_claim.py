@@ -125,3 +125,10 @@ def test_values_of_a_client_cannot_be_one_record_apart():
     for audit in (audit_local, audit_until_refuted):
         with pytest.raises(AuditError, match="a client always has a value"):
             audit(OptimizedUnary(4, 1), claim, trials=2000, seed=1)
+
+
+def test_an_event_that_is_too_rare_on_the_first_input_is_not_allowed():
+    claim = Claim.pure(1)
+    assert not claim.allows(0.2, 0.6)
+    assert claim.allows(0.2, 0.5)
+    assert not Claim.gaussian(1).allows(0.1, 0.9)

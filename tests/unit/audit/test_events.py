@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from undertow.audit.certificate import event_epsilon, event_mu
+from undertow.audit.claim import Claim
 from undertow.audit.event import (
     LabelEvent,
     Score,
@@ -22,7 +23,8 @@ from undertow.audit.event import (
     residue,
 )
 from undertow.audit.pair._score import pair_scores
-from undertow.audit.subject import ProtocolSubject
+from undertow.audit.pair.fixed import audit_pair
+from undertow.audit.subject import CallableSubject, ProtocolSubject
 from undertow.errors import AuditError
 from undertow.mechanisms.local import GeneralizedResponse
 
@@ -252,3 +254,47 @@ def test_of_long_vectors_the_coordinates_that_differ_are_tried():
     scores = pair_scores(object(), (0, 1), (first, second), choice=None, seed=0)
     assert len(scores) == 64
     assert "coordinate 266 of output" in {score.words for score in scores}
+
+
+def test_a_narrow_spike_is_found():
+    def spike(values, rng):
+        size = len(values)
+        struck = (rng.random(size) < 0.02) & (values == 1)
+        return np.where(struck, 0.5 + 1e-7 * rng.random(size), rng.laplace(size=size))
+
+    subject = CallableSubject(spike, [0, 1], vectorised=True)
+    found = audit_pair(subject, Claim.pure(1), trials=40_000, seed=1)
+    assert found.violated
+    assert found.witness.details["pair"] == (1, 0)
+
+
+def test_a_rare_output_is_not_hidden_by_thousands_of_common_ones():
+    rng = np.random.default_rng(1)
+    halves = []
+    for _ in range(2):
+        common = [rng.integers(5000, size=120_000) for _ in range(2)]
+        common[0][:18] = 10**6  # rarer than the 1,024 commonest
+        halves.append(tuple(common))
+    found = best_event(*halves, scores=(), tail=0.005)
+    assert found.event.labels == (10**6,)
+    assert found.value > 0.5
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_the_sign_of_zero_is_an_output(shape):
+    def signed(values, rng):
+        told = rng.integers(-2, 3, size=(len(values), *shape)).astype(float)
+        sign = np.where(values == 1, -1.0, 1.0).reshape(-1, *(1 for _ in shape))
+        return np.where(told == 0, np.copysign(0.0, sign), told)
+
+    subject = CallableSubject(signed, [0, 1], vectorised=True)
+    assert audit_pair(subject, Claim.pure(1), trials=4000, seed=1).violated
+
+
+def test_the_lowest_bits_of_wide_whole_numbers_are_looked_at():
+    def odd(values, rng):
+        return 2 * rng.integers(2**60, size=len(values)) + values
+
+    subject = CallableSubject(odd, [0, 1], vectorised=True)
+    assert audit_pair(subject, Claim.pure(1), trials=2000, seed=1).violated
+    assert lowest_bit(np.array([-(2**63), 0], dtype=np.int64)).tolist() == [63, 1100]

@@ -73,3 +73,20 @@ def test_too_few_samples_are_refused():
 def test_a_bad_program_is_named(program, said):
     with pytest.raises(AuditError, match=said):
         audit_leakage(FLATMATES, program, Claim.pure(1), samples=500, name="sums")
+
+
+REUSED = np.zeros(20_000)
+
+
+def refill(values, rng):
+    """Laplace noise, written into one array again and again."""
+    return np.add(values, rng.laplace(size=len(values)), out=REUSED[: len(values)])
+
+
+def test_a_leakage_is_told_from_one_array_that_is_filled_again():
+    apart = JointTable([[0.25, 0.25], [0.25, 0.25]])
+
+    def narrow(rows, rng):
+        return refill(rows[:, 0] * 5.0, rng)
+
+    assert audit_leakage(apart, narrow, Claim.pure(1), samples=2000, seed=1).violated

@@ -480,3 +480,27 @@ def test_an_event_of_last_digits_can_be_checked_by_hand():
     for steps in (0, 3, 1257):
         assert holds(first + steps * 0.01)
         assert not holds(second - steps * 0.01)
+
+
+def flip(value, rng):
+    return value if rng.random() < 0.73 else 1 - value
+
+
+def test_a_probe_runs_only_inputs_that_were_named():
+    asked = set()
+
+    def note(value, rng):
+        asked.add(value)
+        return rng.random()
+
+    audit_pair(
+        CallableSubject(note, [0, 1, 2]), Claim.pure(2), trials=500, pairs=[(2, 1)]
+    )
+    assert asked == {1, 2}
+
+
+def test_pairs_of_three_are_named():
+    subject = CallableSubject(flip, [0, 1])
+    for pairs in ([(0, 1, 0)], [0, 1]):
+        with pytest.raises(ValueError, match="pairs must be of two numbers each"):
+            audit_pair(subject, Claim.pure(1), pairs=pairs)

@@ -350,3 +350,14 @@ def test_what_takes_too_long_is_not_run_to_find_out():
     assert found == [500, 200, 100, 100]
     with pytest.raises(ValueError, match="seconds must be positive"):
         affordable_trials(never, seconds=0, least=1)
+
+
+def test_a_progress_hook_cannot_change_the_counts():
+    def spoil(done, total, counts):
+        counts["n"] += 100
+
+    found = run_chunks(
+        lambda seed, index: {"n": np.array([1])},
+        chunks=9, seed=1, fingerprint="x", progress=spoil,
+    )  # fmt: skip
+    assert found["n"].tolist() == [9]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+import sys
 import threading
 import time
 
@@ -8,6 +10,7 @@ import pytest
 
 from undertow.audit import Claim, audit_local
 from undertow.audit._outcome import read_outputs, shortened
+from undertow.audit._trial import ValueReader
 from undertow.audit.record import RecordedSubject
 from undertow.audit.subject import (
     CallableSubject,
@@ -321,3 +324,86 @@ def test_inputs_of_a_local_audit_are_read_alike():
 
     with pytest.raises(AuditError, match="one type of output"):
         audit_local(CallableSubject(client, [0, 1]), Claim.pure(1), trials=500, seed=1)
+
+
+def draw(subject, size=3, value=0):
+    return subject.sample(value, size, rng=np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("inputs", [[False, True], [0.0, 1.0], ["a", "b"]], ids=str)
+def test_values_of_any_plain_type_are_read(inputs):
+    def response(value, rng):
+        kept = rng.random() < 0.9
+        return value if kept else inputs[1 - inputs.index(value)]
+
+    found = audit_local(
+        CallableSubject(response, inputs), Claim.pure(1), trials=2000, seed=1
+    )
+    assert found.violated
+    assert found.epsilon_certified < math.log(9)
+
+
+def test_outputs_that_cannot_be_values_are_still_refused():
+    with pytest.raises(MismatchError, match="must be values"):
+        ValueReader(2).hits(np.array([0.5, 1.0]), np.array([0, 1]), rng=None)
+    with pytest.raises(AuditError, match="inputs must be hashable"):
+        ValueReader(2, [[0], [1]])
+
+
+def test_a_function_that_leaves_the_interpreter_ends_the_audit_in_a_sentence():
+    def leave(value, rng):
+        sys.exit(0)
+
+    with pytest.raises(AuditError, match="leave must not raise, got SystemExit: 0"):
+        draw(CallableSubject(leave, [0, 1]))
+
+
+@pytest.mark.parametrize(
+    "given", [[0], {"a": 0}, np.zeros(2)], ids=["list", "dict", "array"]
+)
+def test_a_function_that_changes_its_input_is_refused(given):
+    def change(value, rng):
+        value[next(iter(value)) if isinstance(value, dict) else 0] = 5
+        return 1
+
+    with pytest.raises(AuditError, match="must leave its input as it is"):
+        draw(CallableSubject(change, [given, 1]))
+
+
+def test_numpy_scalars_are_outputs_like_any_other():
+    flags = read_outputs([True, np.bool_(False)], 2, name="f")
+    assert flags.tolist() == [True, False]
+    assert read_outputs(["a", np.str_("b")], 2, name="f").tolist() == ["a", "b"]
+    mixed = read_outputs([np.float32(1), np.int8(2), -0.0, math.inf], 4, name="f")
+    assert mixed.tolist() == [1.0, 2.0, 0.0, math.inf]
+    with pytest.raises(AuditError, match="one type of output where whole numbers"):
+        read_outputs([10**400, 0.5], 2, name="f")
+
+
+def test_plain_values_need_no_table_of_all_of_them():
+    reader = ValueReader(10**9)
+    told = np.array([3.0, math.inf, -math.inf, 1e300, -2.0])
+    assert reader.hits(told, np.full(5, 3), rng=None).tolist() == [True] + [False] * 4
+    flags = reader.cells(np.array([True, False]), np.array([1, 1]), np.array([0, 0]))
+    assert flags.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("kind", ["frame", "list", "tuple"])
+def test_noise_that_stays_in_a_nested_input_is_refused(kind):
+    def table(person):
+        column = np.zeros(5000)
+        column[0] = person
+        if kind == "frame":
+            return pytest.importorskip("pandas").DataFrame({"x": column})
+        return [column, 0] if kind == "list" else (column, 0)
+
+    def wander(given, rng):
+        column = given["x"].to_numpy() if kind == "frame" else given[0]
+        noisy = column.copy() if kind == "frame" else column
+        noisy[2500] += rng.laplace()
+        if kind == "frame":
+            given["x"] = noisy
+        return float(noisy.sum())
+
+    with pytest.raises(AuditError, match="must leave its input"):
+        draw(CallableSubject(wander, [table(0), table(1)]))

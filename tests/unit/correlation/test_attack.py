@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from undertow.correlation.attack import (
     strongest_attack,
 )
 from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.group import Blocks
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Adversary
@@ -173,3 +175,64 @@ def test_a_weighted_query_uses_its_sensitivity():
     assert found.tradeoff().total_variation() == pytest.approx(
         found.advantage, abs=2e-3
     )
+
+
+POINT = JointTable([[1.0, 0.0], [0.0, 0.0]])
+
+
+def test_attack_states_are_checked():
+    with pytest.raises(ValueError, match=r"state must be in 0\.\.1, got 2"):
+        optimal_attack(FLATMATES, 1.0, adversary=Adversary(0), pair=(2, 0))
+    known = Adversary(0, {1}, {1: 2})
+    with pytest.raises(ValueError, match=r"known state must be in 0\.\.1"):
+        optimal_attack(FLATMATES, 1.0, adversary=known, pair=(1, 0))
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1.0, 30.0, 1e3, 1e4])
+@pytest.mark.parametrize("small", [1.0, 1e-4])
+def test_the_strongest_attack_on_two_independent_bits_is_known(epsilon, small):
+    joint = JointTable(np.full((2, 2), 0.25))
+    found = strongest_attack(joint, epsilon, query=LinearQuery((1.0, small)))
+    assert found.advantage == pytest.approx(-math.expm1(-epsilon / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("advantage", [1e-14, 1e-9, 0.01, 0.5, 0.95, 1 - 1e-9])
+def test_a_calibrated_advantage_is_kept_with_many_digits(advantage):
+    found = calibrate_advantage(JointTable(np.full((2, 2), 0.25)), advantage)
+    with mpmath.workdps(40):
+        kept = mpmath.tanh(1 / (2 * mpmath.mpf(found.noise_scale)))
+    assert kept <= advantage
+    assert kept >= advantage * (1 - 1e-9)
+
+
+def test_an_advantage_says_which_secrets_it_covers():
+    query = LinearQuery(clip=(0, 1))
+    found = calibrate_advantage(Gaussian([[1, 0.2], [0.2, 1]]), 0.5, query=query)
+    assert found.scope.summary == "both secrets in [0, 1]"
+    assert calibrate_advantage(FLATMATES, 0.5).scope.is_every_pair
+
+
+def test_nothing_secret_is_no_attack():
+    for table in (POINT, JointTable([[1.0]])):
+        with pytest.raises(NotApplicable, match=r"two possible states"):
+            strongest_attack(table, 1.0, query=CountQuery())
+
+
+def test_trade_off_curves_are_convex_where_secrets_have_different_supports():
+    who = {"adversary": Adversary(0), "pair": (0, 1)}
+    for p, q in itertools.permutations(([0, 0.3, 0.7], [0.5, 0.5, 0], [0, 0, 1]), 2):
+        for found in (
+            finite_attack(p, q, **who),
+            laplace_attack([0, 1, 3], p, q, scale=0.01, **who),
+            laplace_attack([0, 1, 3], p, q, scale=5.0, **who),
+        ):
+            curve = found.tradeoff()
+            assert curve.total_variation() == pytest.approx(found.advantage, abs=1e-3)
+
+
+def test_attacks_are_between_laws():
+    who = {"adversary": Adversary(0), "pair": (0, 1)}
+    with pytest.raises(ModelError, match=r"sum to one"):
+        finite_attack([0.5, 0.4], [0.5, 0.5], **who)
+    with pytest.raises(ModelError, match=r"support must be increasing"):
+        laplace_attack([1, 0], [0.5, 0.5], [0.1, 0.9], scale=1.0, **who)

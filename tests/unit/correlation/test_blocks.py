@@ -351,3 +351,8 @@ def test_the_per_record_level_keeps_the_target(target):
 def test_an_edge_given_many_times_is_one_edge(times):
     edges = [(0, 1)] * times + [(2, 1)] * times
     assert Blocks.from_graph(4, edges).sizes.tolist() == [3, 1]
+
+
+def test_sizes_whose_sum_overflows_are_refused():
+    with pytest.raises(ModelError, match=r"at most 100000000 records"):
+        Blocks([2**62] * 4)

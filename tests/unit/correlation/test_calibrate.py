@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
+import mpmath
 import pytest
 
 from undertow.correlation.calibrate import calibrate
+from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.group import Blocks, GeneralTheorem, Independent
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
@@ -131,3 +134,28 @@ def test_beta_is_a_probability_above_zero(beta):
 def test_the_result_prints_as_json():
     plain = calibrate(Blocks([2]), 1.0).to_dict()
     assert json.loads(json.dumps(plain)) == plain
+
+
+FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])
+
+
+def flatmates_leakage(epsilon):
+    """The leakage of the noisy count of two flatmates, with many digits."""
+    with mpmath.workdps(700):
+        e = mpmath.e ** mpmath.mpf(epsilon)
+        nine, one = (mpmath.mpf(float(p)) for p in FLATMATES.pmf[0])
+        return mpmath.log((nine * e**2 + one * e) / (nine + one * e))
+
+
+@pytest.mark.parametrize("target", [1e-300, 1e-18, 1e-15, 1e-12, 1e-6, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("query", [CountQuery(), AnyQuery()])
+def test_calibrated_levels_keep_tiny_and_huge_targets(target, query):
+    found = calibrate(FLATMATES, target, query=query)
+    scale = Fraction(found.noise_scale)
+    assert flatmates_leakage(1 / scale) <= target
+    assert found.epsilon > target / 2  # better than the general bound
+
+
+def test_a_query_that_nothing_moves_is_not_calibrated():
+    with pytest.raises(ModelError, match=r"answered without noise"):
+        calibrate(JointTable([[1.0]]), 1.0, query=LinearQuery())

@@ -123,3 +123,8 @@ def test_arguments_out_of_range_are_refused():
         response_confidence(1.0, records=5, ones=6, flip=0.1)
     with pytest.raises(ValueError, match="beta must be positive"):
         response_accuracy(0.0, records=5, ones=1, flip=0.1)
+
+
+def test_tiny_flip_probabilities_are_not_lost():
+    law = response_law(2, 0, flip=1e-18)
+    np.testing.assert_allclose(law, [1e-36, 2e-18, 1.0], rtol=1e-12)

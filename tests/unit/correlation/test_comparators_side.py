@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from undertow.correlation.gaussian import Gaussian
 from undertow.correlation.group import Independent, general_budget
-from undertow.correlation.query import AnyQuery
+from undertow.correlation.query import AnyQuery, LinearQuery
 from undertow.errors import InfeasibleTarget, NotApplicable
+from undertow_studies.comparators import ConversionCurve
 from undertow_studies.comparators.comparison import (
     CASES,
     compare_scales,
@@ -176,3 +178,51 @@ def test_reference_covariances_have_the_published_correlations():
     assert corr[0, 2] == pytest.approx(0.27535483)
     iq = np.asarray(reference_case("iq").model.covariance)
     assert iq[0, 1] / math.sqrt(iq[0, 0] * iq[1, 1]) == pytest.approx(0.448276, 1e-5)
+
+
+CLIPPED = LinearQuery(clip=(0, 1))
+
+
+UNCLIPPED = LinearQuery(gap=1.0)
+
+
+def equal(correlation, size=2):
+    return np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
+
+
+def test_a_conversion_curve_reads_levels_as_decimals():
+    identity = ConversionCurve([(1, 0.0)], "identity", "everyone", True)
+    assert [identity.leakage(k / 10) for k in range(1, 30)] == [
+        k / 10 for k in range(1, 30)
+    ]
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [np.eye(20), equal(0.6, 4), np.kron(np.eye(2), equal(0.5)), equal(1 - 1e-14, 3)],
+)
+def test_a_comparison_gives_a_row_where_a_method_gives_no_scale(covariance):
+    rows = compare_scales(Gaussian(covariance), 1.0, query=CLIPPED)
+    methods = {row.method for row in rows}
+    assert {"wasserstein", "thesis-as-printed", "yang"} <= methods
+    assert all(row.note for row in rows if not row.is_feasible)
+
+
+def test_a_comparison_reads_groups_not_the_whole_covariance():
+    rows = compare_scales(Gaussian(np.kron(np.eye(9), equal(0.5))), 1.0, query=CLIPPED)
+    scales = {row.method: row.noise_scale for row in rows}
+    assert scales["thesis-as-printed"] == pytest.approx(1.5)
+    assert scales["wasserstein"] == pytest.approx(1.5)
+
+
+def test_no_guarantee_of_an_unclipped_comparison_is_below_the_exact_scale():
+    spread = [[1.0, 9.0], [9.0, 100.0]]
+    rows = compare_scales(Gaussian(spread), 1.0, query=UNCLIPPED)
+    kept = [row.noise_scale for row in rows if row.is_guarantee]
+    assert min(kept) >= 10.0
+    assert not next(row for row in rows if row.method == "yang").is_guarantee
+
+
+def test_the_printed_bound_is_a_guarantee_for_equal_variances_only():
+    assert printed_gaussian_scale(equal(0.5), 1.0).is_guarantee
+    assert not printed_gaussian_scale([[1, 0.5], [0.5, 1 + 1e-9]], 1.0).is_guarantee

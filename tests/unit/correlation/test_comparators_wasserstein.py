@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -167,3 +168,52 @@ def test_malformed_laws_and_matrices_are_refused():
         gaussian_wasserstein_scale(np.eye(2), 1.0, gap=1.0, weights=[1.0])
     with pytest.raises(ValueError, match="not all be zero"):
         gaussian_wasserstein_scale(np.eye(2), 1.0, gap=1.0, weights=[0.0, 0.0])
+
+
+def equal(correlation, size=2):
+    return np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
+
+
+def _largest_move(matrix):
+    """Return the largest |1 + sum of shifts| over all attackers, in fractions."""
+    size = len(matrix)
+    best = Fraction(0)
+    for mask in range(2**size):
+        schur = [[Fraction(entry) for entry in row] for row in matrix.tolist()]
+        for k in range(size):
+            if mask >> k & 1:
+                pivot, row = schur[k][k], list(schur[k])
+                for i in range(size):
+                    share = schur[i][k] / pivot
+                    schur[i] = [
+                        a - share * b for a, b in zip(schur[i], row, strict=True)
+                    ]
+        moves = [
+            abs(sum(schur[i])) / schur[i][i] for i in range(size) if not mask >> i & 1
+        ]
+        best = max([best, *moves])
+    return best
+
+
+def test_the_gaussian_wasserstein_scale_pays_for_its_conditioning():
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        root = rng.standard_normal((3, 3))
+        matrix = (root * [1.0, 1e-8, 1e-4]) @ root.T
+        matrix = (matrix + matrix.T) / 2
+        found = gaussian_wasserstein_scale(matrix, 1.0, gap=1.0)
+        assert Fraction(found.noise_scale) >= _largest_move(matrix)
+    with pytest.raises(NotApplicable, match="conditional variances"):
+        gaussian_wasserstein_scale(equal(1 - 1e-15), 1.0, gap=1.0)
+
+
+def test_laws_with_values_that_are_no_numbers_are_refused():
+    for value in (math.nan, math.inf):
+        with pytest.raises(ModelError, match="finite values"):
+            wasserstein_infinity(([0, value], [0.5, 0.5]), ([0, 1], [0.5, 0.5]))
+
+
+@pytest.mark.parametrize("states", [(0, 1), ()])
+def test_a_count_of_all_or_no_states_is_refused(states):
+    with pytest.raises(ValueError, match="leave a state out"):
+        count_wasserstein_scale([[0.8, 0.2], [0.3, 0.7]], 1.0, length=3, states=states)

@@ -17,10 +17,11 @@ from undertow.correlation.empirical import (
     estimate_tail_leakage,
     kernel_leakage,
     propose_trials,
+    random_trial,
     verify_claim,
 )
 from undertow.correlation.empirical import kernel_density_estimate as kernel_density
-from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.finite.joint import JointTable, two_point_law
 from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
@@ -223,3 +224,23 @@ def test_random_attackers_of_the_thesis_never_know_nothing():
         for _ in range(60)
     ]
     assert {len(trial.adversary.known) for trial in drawn} == {1, 2, 3}
+
+
+POINT = JointTable([[1.0, 0.0], [0.0, 0.0]])
+
+
+def test_attackers_who_rule_a_secret_out_are_not_tried():
+    joint = two_point_law((0, 0), (1, 1))
+    trials = propose_trials(joint, rng=np.random.default_rng(1))
+    assert trials
+    assert all(not trial.adversary.known for trial in trials)
+    drawn = random_trial(
+        joint, pairs=[(0, 1)], include_empty=True, rng=np.random.default_rng(2)
+    )
+    assert not drawn.adversary.known
+    found = estimate_leakage(
+        joint, lambda rows, rng: rows.sum(axis=1) + rng.laplace(size=len(rows))
+    )
+    assert 1.8 < found.low <= 2.0
+    with pytest.raises(ModelError, match=r"some attacker must hold both secrets"):
+        propose_trials(POINT, pairs=[(0, 1)], rng=np.random.default_rng(1))

@@ -162,3 +162,15 @@ def test_the_best_method_is_found_through_the_frame():
     count = leakage(joint, 1.0, query=CountQuery(), method="laplace-exact")
     assert count.value == pytest.approx(1.7761365852607769, abs=1e-9)
     assert LaplaceJointTheorem.name == count.method
+
+
+LIKELY_ALIKE = JointTable([[0.45, 0.05], [0.05, 0.45]])
+
+
+@pytest.mark.parametrize("state", [True, np.True_, 1.0, 2, -1, "1"])
+def test_known_states_are_whole_numbers_in_range(state):
+    with pytest.raises(ValueError, match=r"must have a state in 0\.\.1"):
+        LIKELY_ALIKE.given({0: state})
+    assert LIKELY_ALIKE.given({0: np.int64(1)}).pmf.tolist() == pytest.approx(
+        [0.1, 0.9]
+    )

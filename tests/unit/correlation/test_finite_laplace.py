@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 from undertow.correlation.finite import exact as extended
 from undertow.correlation.finite import laplace as engine
 from undertow.correlation.finite.exact import exact_leakage
-from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.finite.joint import JointTable, answer_rounding
 from undertow.correlation.finite.laplace import (
     LaplaceJointTheorem,
     laplace_leakage,
@@ -216,3 +217,35 @@ def test_answers_are_checked_against_the_lattice_of_discrete_noise():
     laplace_leakage(FLATMATES, 1.0, query=CountQuery(), step=Fraction(1))
     with pytest.raises(AssumptionError, match="multiples"):
         laplace_leakage(FLATMATES, 1.0, query=LinearQuery(0.5), step=Fraction(1))
+
+
+def flatmates_leakage(epsilon):
+    """The leakage of the noisy count of two flatmates, with many digits."""
+    with mpmath.workdps(700):
+        e = mpmath.e ** mpmath.mpf(epsilon)
+        nine, one = (mpmath.mpf(float(p)) for p in FLATMATES.pmf[0])
+        return mpmath.log((nine * e**2 + one * e) / (nine + one * e))
+
+
+def test_narrow_noise_on_a_table_with_impossible_secrets_is_computed():
+    joint = JointTable([[0.5, 0.0], [0.25, 0.25]])
+    found = laplace_leakage(joint, 0.001, query=CountQuery({1}))
+    assert found.value == pytest.approx(2000 + math.log(2 / 3), rel=1e-12)
+
+
+@pytest.mark.parametrize("exponent", [-300, -30, -18, -15, -12, -6, -1, 0, 1, 2, 3])
+def test_the_laplace_engine_keeps_its_relative_accuracy_over_all_levels(exponent):
+    epsilon = 10.0**exponent
+    found = laplace_leakage(FLATMATES, 1 / epsilon, query=CountQuery()).value
+    truth = flatmates_leakage(Fraction(1) / Fraction(1 / epsilon))
+    assert truth <= found <= truth * (1 + mpmath.mpf(10) ** -11)
+
+
+def test_rounding_of_cancelling_values_is_priced_in():
+    values = [[0.3, 0.6], [1e16], [-1e16]]
+    joint = JointTable(np.full((2, 1, 1), 0.5), values)
+    query = LinearQuery()
+    assert answer_rounding(joint, query) > 0.3
+    assert laplace_leakage(joint, 1.0, query=query).value >= 0.3
+    whole = JointTable(np.full((2, 1), 0.5), [[0, 1], [5]])
+    assert answer_rounding(whole, query) == 0.0

@@ -12,6 +12,7 @@ from undertow.correlation.finite import program
 from undertow.correlation.finite import program as lipschitz
 from undertow.correlation.finite.exact import exact_leakage
 from undertow.correlation.finite.joint import JointTable, two_point_law
+from undertow.correlation.finite.laplace import laplace_leakage
 from undertow.correlation.finite.program import (
     ProgramTheorem,
     lipschitz_envelope,
@@ -20,7 +21,7 @@ from undertow.correlation.finite.program import (
     worst_case_kernel,
     worst_case_leakage,
 )
-from undertow.correlation.query import AnyQuery, LinearQuery
+from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Adversary
 from undertow.errors import NotApplicable
 from undertow.mechanisms import RandomizedResponse
@@ -263,3 +264,30 @@ def test_releases_that_are_not_dp_are_refused():
         method.bound(FLATMATES, 1.0, query=query)
     with pytest.raises(NotApplicable, match="needs a DP release"):
         method.invert(FLATMATES, 1.0, query=query)
+
+
+@pytest.mark.parametrize("epsilon", [700.0, 1000.0, 1e6])
+def test_the_program_takes_any_level(epsilon):
+    joint = two_point_law((0, 0), (1, 1))
+    found = worst_case_leakage(joint, epsilon).value
+    assert found == pytest.approx(2 * epsilon, rel=1e-9)
+    with pytest.raises(NotApplicable, match=r"epsilon must be at most 345"):
+        worst_case_kernel(joint, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 340.0])
+def test_the_worst_kernel_is_dp(epsilon):
+    joint = two_point_law((0, 0), (1, 1))
+    everywhere = JointTable(np.full((2, 2), 0.25))
+    kernel = worst_case_kernel(joint, epsilon)
+    level = exact_leakage(everywhere, kernel, adversaries="informed").value
+    assert level <= epsilon * (1 + 1e-9) + 1e-12
+
+
+def test_dependence_below_the_tolerance_is_covered_by_the_program():
+    d = 9e-13
+    joint = JointTable(np.array([[1 + d, 1 - d], [1 - d, 1 + d]]) / 4)
+    assert joint.independent_groups() == ((0,), (1,))
+    truth = 1 + math.log1p(d * (math.e - 1) / (math.e + 1))
+    assert worst_case_leakage(joint, 1.0).value >= truth
+    assert laplace_leakage(joint, 1.0, query=CountQuery()).value >= truth

@@ -17,6 +17,7 @@ from undertow.correlation.finite.exact import (
     pair_leakage,
 )
 from undertow.correlation.finite.joint import JointTable, answer_table, local_kernel
+from undertow.correlation.finite.laplace import laplace_leakage
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Adversary
 from undertow.errors import AssumptionError, MismatchError, NotApplicable
@@ -286,3 +287,21 @@ def test_a_protocol_with_too_few_categories_or_no_list_is_refused():
         local_kernel(joint, LaplaceMechanism(1))
     with pytest.raises(NotApplicable, match="program over all mechanisms"):
         exact_leakage(joint, GaussianMechanism(1))
+
+
+POINT = JointTable([[1.0, 0.0], [0.0, 0.0]])
+
+
+def test_a_kernel_that_hardly_differs_leaks_something():
+    found = exact_leakage(FLATMATES, LaplaceMechanism("1e20"), query=CountQuery())
+    assert 1.8e-20 <= found.value <= 1e-13
+    constant = np.full((2, 2, 3), 1 / 3)
+    assert exact_leakage(FLATMATES, constant).value == 0.0
+
+
+def test_a_table_that_hides_nothing_has_no_witness():
+    found = exact_leakage(POINT, np.full((2, 2, 2), 0.5))
+    assert found.value == 0.0
+    assert found.witness is None
+    count = laplace_leakage(POINT, 1.0, query=CountQuery())
+    assert (count.value, count.witness) == (0.0, None)

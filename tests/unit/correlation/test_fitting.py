@@ -342,3 +342,40 @@ def test_the_region_of_a_gaussian_fit_has_a_larger_factor_than_the_point():
     query = LinearQuery(clip=(0, 100))
     point = leakage(fit.model(), 1.0, query=query).value
     assert leakage(fit.region(), 1.0, query=query).value > point
+
+
+def test_records_are_not_shown_in_messages():
+    with pytest.raises(ModelError) as refusal:
+        fit_markov_private([0, 1, 777] * 50, 1.0, states=[0, 1])
+    assert "777" not in str(refusal.value)
+
+
+def test_missing_records_of_every_float_type_are_missing():
+    series = np.array([0, 1, np.nan, 1, 0, 0, 1], dtype=np.float32)
+    assert fit_markov(series, public=True).missing == 1
+
+
+def test_a_fit_below_the_least_level_is_refused():
+    with pytest.raises(ValueError, match=r"at least 1e-12"):
+        fit_markov_private([0, 1] * 50, 1e-20, states=[0, 1])
+
+
+def test_columns_that_determine_each_other_are_refused():
+    column = np.random.default_rng(1).normal(size=(50, 1))
+    with pytest.raises(ModelError, match=r"combination of the others"):
+        fit_gaussian(np.hstack([column, 2 * column]), public=True)
+
+
+def test_normality_of_many_rows_needs_little_memory():
+    rows = np.random.default_rng(1).normal(size=(200_000, 3))
+    assert not fit_gaussian(rows, public=True).doubts
+
+
+def test_skewness_is_the_mean_over_all_pairs():
+    rows = np.random.default_rng(1).exponential(size=(40, 3))
+    centred = rows - rows.mean(axis=0)
+    products = centred @ np.linalg.solve(np.cov(rows.T, bias=True), centred.T)
+    skew, kurtosis = fit_gaussian(rows, public=True).checks
+    assert skew.statistic == pytest.approx(40 * (products**3).mean() / 6)
+    mardia = ((np.diag(products) ** 2).mean() - 15) / math.sqrt(8 * 15 / 40)
+    assert kurtosis.statistic == pytest.approx(mardia)

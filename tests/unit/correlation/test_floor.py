@@ -4,27 +4,33 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from undertow.correlation.finite.joint import JointTable
 from undertow.correlation.floor import (
     accuracy_floor,
     accuracy_gap,
     impossibility_beta,
     model_floor,
+    native_mechanism,
     packing_beta,
     packing_floor,
 )
 from undertow.correlation.group import Blocks, Independent
 from undertow.correlation.markov.chain import MarkovChain
+from undertow.correlation.pedigree import Pedigree
 from undertow.correlation.query import (
     AnyQuery,
     CountQuery,
     LinearQuery,
     LipschitzQuery,
 )
+from undertow.errors import NotApplicable
 
 
 def least_failure(values, target, alpha):
@@ -217,3 +223,51 @@ def test_a_count_that_no_record_moves_has_no_floor_on_a_chain(states):
     found = model_floor(chain, 1.0, query=CountQuery(states), beta=0.05)
     assert not found
     assert model_floor(chain, 1.0, query=CountQuery(), beta=0.05) > 0
+
+
+FLATMATES = JointTable([[0.45, 0.05], [0.05, 0.45]])
+
+
+POINT = JointTable([[1.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.slow
+def test_the_best_mechanism_keeps_its_promise_where_the_solver_does_not():
+    law = np.random.default_rng(3).dirichlet(np.ones(64)).reshape((2,) * 6)
+    found = native_mechanism(JointTable(law), 1.0)
+    assert found.leakage.value <= 1.0
+
+
+@pytest.mark.parametrize("target", [1e-8, 800.0])
+def test_the_best_mechanism_takes_any_promise(target):
+    found = native_mechanism(FLATMATES, target)
+    assert found.leakage.value <= target
+    assert found.error == pytest.approx(0.9 if target < 1 else 0.0, abs=1e-4)
+
+
+def test_the_best_mechanism_without_secrets_tells_the_truth():
+    assert native_mechanism(POINT, 1.0).error == pytest.approx(0, abs=1e-12)
+    assert native_mechanism(JointTable([[1.0]]), 1.0).error == 0.0
+
+
+def test_programs_that_take_hours_are_refused():
+    law = JointTable(np.full((2,) * 8, 2.0**-8))
+    with pytest.raises(NotApplicable, match=r"at most 1000000 entries"):
+        native_mechanism(law, 1.0)
+
+
+def test_a_floor_does_not_pass_what_the_records_can_do():
+    uneven = JointTable([[0.4, 0.1], [0.1, 0.4]], values=[[0, 1], [0, 100]])
+    assert model_floor(uneven, 1.0, query=LinearQuery(), beta=0.05) == 50.5
+    assert model_floor(uneven, 1.0, query=CountQuery({0, 1}), beta=0.05) == 0.0
+    steps = JointTable(np.full((3, 3), 1 / 9), values=[0, 2, 4])
+    near = model_floor(steps, 1.0, query=LinearQuery(gap=3.0), beta=0.05)
+    assert near == pytest.approx(1.0)  # independent records, two apart
+    trio = Pedigree.nuclear(1, frequency=0.5)
+    assert model_floor(trio, 1.0, query=LinearQuery(clip=(1, 9)), beta=0.05) == 1.5
+
+
+def test_floors_are_rounded_down():
+    found = model_floor(Blocks([3]), 1.0, query=LinearQuery(0.1, clip=(0, 1)), beta=0)
+    assert Fraction(found) <= 3 * Fraction(0.1) / 2
+    assert packing_beta(700.1, 3) <= 3 / (3 + mpmath.e ** mpmath.mpf(700.1))

@@ -21,7 +21,8 @@ from undertow.correlation.gaussian import (
     partial_shift,
     scope_leakage,
 )
-from undertow.correlation.query import Scope
+from undertow.correlation.leak import leakage
+from undertow.correlation.query import LinearQuery, Scope
 from undertow.correlation.result import Adversary
 from undertow.errors import ModelError, NotApplicable, ScopeWarning
 
@@ -246,3 +247,21 @@ def test_the_coupling_bound_of_one_attacker_by_hand():
     with pytest.warns(ScopeWarning):
         found = scope_leakage(Gaussian(matrix), [UNIT], scope=Scope.within(15))
     assert found.value == pytest.approx(by_hand, abs=1e-9)
+
+
+def equal(correlation, size=2):
+    return np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Gaussian.from_blocks([equal(0.5)], [3]),
+        Gaussian.exchangeable([2], correlation=[[0.5]], groups=3),
+    ],
+)
+def test_a_weighted_query_names_the_copy_that_leaks(model):
+    query = LinearQuery([1, 0, 0, 1, 1, 1], clip=(0, 1))
+    found = leakage(model, 1.0, query=query, method="saturated")
+    assert found.value == pytest.approx(1.5)
+    assert found.witness.details["target"] in (4, 5)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import mpmath
+import numpy as np
 import pytest
 
+from undertow.correlation.gaussian import gaussian_laplace_log_density
 from undertow.correlation.gaussian.method import (
     gaussian_correlation_limit,
     gaussian_crossover,
     gaussian_factor,
+)
+from undertow.correlation.gaussian.structure import (
+    autoregressive_factor,
+    dominant_factor,
 )
 from undertow.errors import NotApplicable
 
@@ -82,3 +90,41 @@ def test_a_large_group_is_cheap_to_bound():
     found = gaussian_factor(10**6, 1e-7, variant="intermediate")
     assert gaussian_factor(10**6, 1e-7) < found
     assert found < gaussian_factor(10**6, 1e-7, variant="thesis")
+
+
+@pytest.mark.parametrize(
+    ("group", "correlation"),
+    [(5, 0.3333333333333333), (7, 0.19999999999999998), (4, 0.49999999), (9, 0.05)],
+)
+def test_the_intermediate_form_is_the_rounded_up_maximum(group, correlation):
+    rho = Fraction(repr(correlation))
+    most = max(
+        (group - k - 1) * (k + 1) * rho / (1 - k * rho) for k in range(group - 1)
+    )
+    found = gaussian_factor(group, correlation, variant="intermediate")
+    assert Fraction(found) >= 1 + most > Fraction(math.nextafter(found, 0))
+
+
+def test_the_intermediate_form_takes_no_memory_for_huge_groups():
+    found = gaussian_factor(10**12, 1e-14, variant="intermediate")
+    assert found == pytest.approx(1 + 1e10 / 4, rel=0.02)
+
+
+def test_correlations_below_rounding_still_round_up():
+    tiny = 1e-18
+    assert dominant_factor([[1.0, tiny], [tiny, 1.0]]).value > 1
+    assert autoregressive_factor(tiny, 3).value > 1
+    assert dominant_factor(np.eye(3)).value == 1
+    assert autoregressive_factor(0.0, 3).value == 1
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("output", [0.0, 0.7, -4.0, 300.0])
+def test_the_gaussian_laplace_density_keeps_its_digits(scale, output):
+    with mpmath.workdps(60):
+        b, z = mpmath.mpf(scale), mpmath.mpf(output)
+        phi = [mpmath.ncdf(x - 1 / b) for x in (z, -z)]
+        parts = mpmath.exp(-z / b) * phi[0] + mpmath.exp(z / b) * phi[1]
+        truth = 1 / (2 * b * b) - mpmath.log(2 * b) + mpmath.log(parts)
+    found = gaussian_laplace_log_density(output, variance=1.0, scale=scale)
+    assert float(found) == pytest.approx(float(truth), rel=1e-12, abs=1e-12)

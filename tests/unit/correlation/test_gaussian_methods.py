@@ -8,7 +8,20 @@ import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate
-from undertow.correlation.gaussian import Gaussian, worst_factor
+from undertow.correlation.gaussian import (
+    ClippedRelease,
+    Gaussian,
+    pair_leakage,
+    scope_leakage,
+    worst_factor,
+)
+from undertow.correlation.gaussian.method import (
+    CovarianceTheorem,
+    IntermediateTheorem,
+    SaturatedTheorem,
+    SharpTheorem,
+    ThesisTheorem,
+)
 from undertow.correlation.leak import leakage
 from undertow.correlation.query import (
     AnyQuery,
@@ -17,7 +30,7 @@ from undertow.correlation.query import (
     LipschitzQuery,
     Scope,
 )
-from undertow.errors import NotApplicable
+from undertow.errors import NotApplicable, ScopeWarning
 from undertow.numeric.exact import exact
 
 MIXED = np.array([[1.0, 0.5, -0.3], [0.5, 1.0, 0.2], [-0.3, 0.2, 1.0]])
@@ -201,3 +214,77 @@ def test_a_weighted_query_needs_a_weight_for_each_record():
 
     with pytest.raises(ModelError, match="each of the 3 records"):
         leakage(Gaussian(MIXED), 1.0, query=LinearQuery([1.0, 2.0], clip=(0, 1)))
+
+
+UNIT_CLIP = LinearQuery(clip=(0, 1))
+
+
+UNCLIPPED = LinearQuery(gap=1.0)
+
+
+def equal(correlation, size=2):
+    return np.full((size, size), correlation) + (1 - correlation) * np.eye(size)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.13, 0.5, 0.81])
+def test_every_decimal_target_can_be_calibrated_and_is_kept(correlation):
+    model = Gaussian(equal(correlation))
+    for hundredths in range(1, 300, 7):
+        target = hundredths / 100
+        found = calibrate(model, target, query=UNIT_CLIP)
+        assert target * (1 - 1e-9) <= found.achieves.value <= target
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        CovarianceTheorem(),
+        IntermediateTheorem(),
+        SaturatedTheorem(),
+        SharpTheorem(),
+        ThesisTheorem(),
+    ],
+)
+def test_leakage_at_a_budget_never_passes_the_target(method):
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        model = Gaussian(equal(round(rng.uniform(0, 0.9), 2)))
+        target = round(rng.uniform(0.01, 5), 2)
+        level = method.invert(model, target, query=UNIT_CLIP)
+        value = method.bound(model, level, query=UNIT_CLIP).value
+        assert target * (1 - 1e-9) <= value <= target
+
+
+def test_an_unclipped_value_that_is_mostly_rounding_is_not_called_exact():
+    near = 1 - 1e-11
+    model = Gaussian([[1, near, 0.3], [near, 1, 0.3], [0.3, 0.3, 1]])
+    found = leakage(model, 1.0, query=UNCLIPPED, method="linear-exact")
+    assert found.value > 2
+    assert found.tight is None
+    regular = leakage(Gaussian(equal(0.5)), 1.0, query=UNCLIPPED, method="linear-exact")
+    assert regular.tight is True
+
+
+@pytest.mark.parametrize("method", ["thesis", "intermediate", "sharp"])
+def test_nearly_equal_variances_are_paid_for(method):
+    ratio = 1 + 5e-10
+    model = Gaussian([[1.0, 0.5 * ratio], [0.5 * ratio, ratio**2]])
+    found = leakage(model, 1.0, query=UNIT_CLIP, method=method)
+    assert found.value >= 1 + 0.5 * ratio
+    assert found.value == pytest.approx(1.5, abs=1e-8)
+
+
+def test_ten_tenths_of_a_budget_are_not_less_than_one():
+    releases = [ClippedRelease(0.1, (0, 1))] * 10
+    model = Gaussian(np.eye(2))
+    assert scope_leakage(model, releases, scope=Scope.inside(0, 1)).value == 1.0
+    with pytest.warns(ScopeWarning):
+        assert scope_leakage(model, releases, scope=Scope.every_pair()).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("clip", "pair"), [((0, 1), (1e308, -1e308)), ((0, 5e-324), (0, 1))]
+)
+def test_secrets_beyond_all_floats_saturate_every_record(clip, pair):
+    model = Gaussian(equal(0.5, 3))
+    assert pair_leakage(model, ClippedRelease(1.0, clip), pair=pair).value == 3.0

@@ -344,3 +344,16 @@ def test_autoregressive_series_keep_their_parameters():
     assert isinstance(model, AutoregressiveGaussian)
     assert (model.phi, model.sd) == (0.9, 3.0)
     assert "phi = 0.9" in model.summary
+
+
+def test_a_covariance_of_records_in_small_units_must_be_symmetric_too():
+    with pytest.raises(ModelError, match="symmetric"):
+        Gaussian([[1e12, 0, 0], [0, 1e-6, 0.9e-6], [0, 0, 1e-6]])
+
+
+def test_duplicate_entries_of_a_sparse_precision_are_added():
+    double = csr_array(([1.0, 1.0, -0.9, -0.9, 2.0], [0, 0, 1, 0, 1], [0, 3, 5]))
+    plain = Gaussian.from_precision([[2.0, -0.9], [-0.9, 2.0]])
+    found = Gaussian.from_precision(double)
+    assert found.structured().value == plain.structured().value
+    np.testing.assert_allclose(found.columns([0, 1]), plain.columns([0, 1]))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import mpmath
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, diags
 
+from undertow.correlation.gaussian import Gaussian
 from undertow.correlation.gaussian.shift import worst_factor
 from undertow.correlation.gaussian.structure import (
     BandedPrecision,
@@ -170,3 +174,37 @@ def test_a_precision_at_the_edge_of_singularity_is_refused():
 def test_a_dense_covariance_at_the_edge_of_singularity_is_refused():
     with pytest.raises(NotApplicable, match="singularity"):
         dense_structured_factor(ar(1 - 1e-9, 10))
+
+
+def test_limits_of_an_ill_conditioned_precision_are_upper_bounds():
+    rng = np.random.default_rng(1)
+    with mpmath.workdps(50):
+        for _ in range(60):
+            size = int(rng.integers(2, 5))
+            root = rng.standard_normal((size, size))
+            matrix = (root * 10.0 ** rng.uniform(-9, 0, size)) @ root.T
+            matrix = (matrix + matrix.T) / 2
+            exact = mpmath.inverse(mpmath.matrix(matrix.tolist()))
+            sds = [mpmath.sqrt(exact[i, i]) for i in range(size)]
+            largest = max(
+                abs(exact[i, j]) / (sds[i] * sds[j])
+                for i in range(size)
+                for j in range(i)
+            )
+            found = Gaussian.from_precision(matrix).limits()
+            assert found.correlation >= min(largest, 1)
+            assert found.sd_ratio >= max(sds) / min(sds)
+
+
+@pytest.mark.parametrize("sd", [1e-200, 1e200])
+def test_a_series_whose_variance_no_float_holds_is_refused(sd):
+    with pytest.raises(ModelError, match="another unit"):
+        Gaussian.autoregressive(0.9, 10, sd=sd)
+
+
+@pytest.mark.parametrize("sds", [[math.inf, math.inf], [1.0, math.inf]])
+def test_infinite_standard_deviations_are_refused(sds):
+    with pytest.raises(ModelError, match="sds"):
+        Gaussian.limited(0.3, 3, sds=sds)
+    with pytest.raises(ModelError, match="sds"):
+        Gaussian.exchangeable([1, 1], correlation=np.eye(2), sds=sds)

@@ -11,7 +11,7 @@ from undertow.correlation.leak import leakage
 from undertow.correlation.query import CountQuery, LinearQuery
 from undertow.correlation.result import Leakage
 from undertow.correlation.theorem import LeakageTheorem
-from undertow.errors import NotApplicable
+from undertow.errors import ModelError, NotApplicable
 from undertow.theorem import select
 
 
@@ -127,3 +127,8 @@ def test_a_level_is_finite(epsilon):
 def test_best_stands_for_all_methods_in_order():
     names = [method.name for method in select(Blocks([2]).methods(), "best", of="")]
     assert names == ["per-record", "general"]
+
+
+def test_unbounded_records_have_no_per_record_bound():
+    with pytest.raises(ModelError, match=r"clip="):
+        leakage(Blocks([2]), 1.0, query=LinearQuery())

@@ -1,5 +1,6 @@
 """The box recursion for chains of many states."""
 
+import itertools
 import math
 
 import numpy as np
@@ -132,3 +133,21 @@ def test_a_thousand_states_are_bounded():
     P = random_chain(1000, 0)
     found = box_leakage(P, 0.5).value
     assert 0.5 < found < 4.0
+
+
+THREE = np.array([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+
+
+def test_long_windows_of_the_box_recursion_start_from_the_short_ones():
+    side = BoxSide(THREE, np.ones(3))
+    low = side._beyond(0.5, 2, reached=0.0, most=10.0)
+    high = side._beyond(0.5, 2, reached=5.0, most=10.0)
+    assert (high >= low).all()
+    # One step from functions that oscillate by epsilon + 5 reaches this on every pair.
+    wide = math.expm1(5.5)
+    for x, other in itertools.permutations(range(3), 2):
+        lifted = 0.0
+        for chosen in itertools.product((0, 1), repeat=3):
+            p, q = THREE[x] @ chosen, THREE[other] @ chosen
+            lifted = max(lifted, math.log((1 + wide * p) / (1 + wide * q)))
+        assert high[x, other] >= lifted

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from undertow.correlation.markov.chain import MarkovChain
+from undertow.correlation.markov.steps import HigherOrderChain
 from undertow.errors import ModelError
 
 SEVENTY = [[0.445, 0.555], [0.149, 0.850]]  # as printed; the second row sums to .999
@@ -198,3 +199,11 @@ def test_methods_come_strongest_first_and_end_with_the_general_bound():
         "zhao",
         "general",
     ]
+
+
+def test_another_length_keeps_the_note_on_renormalised_rows():
+    chain = MarkovChain([[0.882, 0.117], [0.305, 0.695]], renormalise=True)
+    assert chain.with_length(9).assumptions() == chain.assumptions()
+    assert any("renormalised" in note for note in chain.assumptions().checked)
+    memory = HigherOrderChain(np.ones((2, 2, 2)), order=2, renormalise=True)
+    assert any("renormalised" in note for note in memory.assumptions().checked)

@@ -12,6 +12,7 @@ from undertow.correlation.markov.projective import (
     finite_leakage,
     influence,
     projective_budget,
+    projective_diameter,
     projective_leakage,
     ratio_diameter,
 )
@@ -225,3 +226,9 @@ def test_the_methods_use_the_length_of_the_model():
     assert ProjectiveTheorem().bound(chain, 0.1, query=ANY).value == pytest.approx(0.2)
     assert ProjectiveTheorem().invert(chain, 0.2, query=ANY) == pytest.approx(0.1)
     assert OmegaTheorem().bound(chain, 0.1, query=ANY).value == pytest.approx(0.2)
+
+
+def test_rows_that_differ_in_the_last_bit_are_not_called_independent():
+    nearly = np.array([[0.2, 0.8], [np.nextafter(0.2, 1.0), 0.8]])
+    assert projective_diameter(nearly) > 0
+    assert projective_diameter([[0.2, 0.8], [0.2, 0.8]]) == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate
+from undertow.correlation.leak import leakage
 from undertow.correlation.markov.chain import MarkovChain
 from undertow.correlation.markov.count import (
     CountTheorem,
@@ -191,3 +192,13 @@ def test_a_count_that_cannot_change_leaks_nothing_at_any_level():
     found = calibrate(alternating, 0.5, query=CountQuery([0]))
     assert found.achieves.value == 0
     assert found.epsilon == 0.5
+
+
+@pytest.mark.parametrize("target", [1e-6, 0.1, 1 / 3, 0.7, 7.0, 200.0])
+def test_a_count_on_frozen_records_keeps_the_target(target):
+    chain = MarkovChain(np.eye(3), [0.2, 0.3, 0.5], 7)
+    found = calibrate(chain, target, query=CountQuery([0]))
+    assert found.achieves.value <= target
+    if target <= 7:
+        level = CountTheorem().invert(chain, target, query=CountQuery([0]))
+        assert leakage(chain, level, query=CountQuery([0])).value <= target

@@ -21,7 +21,11 @@ from undertow.correlation.markov.pairwise import (
     pairwise_leakage,
     transport_bound,
 )
-from undertow.correlation.markov.projective import closed_value, projective_diameter
+from undertow.correlation.markov.projective import (
+    closed_value,
+    projective_diameter,
+    projective_leakage,
+)
 from undertow.correlation.markov.two_state import two_state_leakage
 from undertow.correlation.query import AnyQuery
 from undertow.errors import NotApplicable
@@ -210,3 +214,9 @@ def test_twenty_states_are_bounded_well_below_the_closed_form():
     found = pairwise_leakage(P, 0.5).value
     assert found < 2.0
     assert closed_value(0.5, projective_diameter(P)) > 15
+
+
+@pytest.mark.parametrize("epsilon", [599.0, 800.0, 1e5])
+def test_the_pairwise_bound_at_large_levels_is_the_projective_one(epsilon):
+    limit = projective_leakage(epsilon, projective_diameter(THREE)).value
+    assert pairwise_leakage(THREE, epsilon).value == limit

@@ -171,3 +171,13 @@ def test_large_chains_are_left_out_unless_asked_for_by_name():
     big = MarkovChain(np.full((400, 400), 1 / 400))
     assert "400 states" in StepTheorem().too_costly(big, query=ANY)
     assert StepTheorem().too_costly(MarkovChain(GOLDEN), query=ANY) is None
+
+
+TWO = np.array([[0.7, 0.3], [0.4, 0.6]])
+
+
+def test_the_window_bound_of_a_long_time_varying_chain_is_not_tried_unasked():
+    chain = MarkovChain([TWO] * 1000, [0.5, 0.5])
+    assert "never worse" in WindowTheorem().too_costly(chain, query=ANY)
+    short = MarkovChain([TWO] * 10, [0.5, 0.5])
+    assert WindowTheorem().too_costly(short, query=ANY) is None

@@ -86,3 +86,9 @@ def test_priors_are_in_range():
         posterior_odds_interval(-1.0, 1.0)
     with pytest.raises(ValueError, match=r"prior must be in \[0, 1\]"):
         posterior_probability_interval(1.5, 1.0)
+
+
+def test_probabilities_too_small_to_invert_still_move():
+    low, high = posterior_probability_interval(5e-324, 10.0)
+    assert low == 0.0
+    assert high >= 1e-319

@@ -23,7 +23,7 @@ from undertow.correlation.pedigree.leakage import (
 )
 from undertow.correlation.query import AnyQuery, CountQuery, LinearQuery
 from undertow.correlation.result import Adversary
-from undertow.errors import NotApplicable
+from undertow.errors import ModelError, NotApplicable
 
 BB = CountQuery({2})
 TRANSMITS = (0.0, 0.5, 1.0)
@@ -310,3 +310,18 @@ def test_worst_pair_says_where():
     assert ratio == pytest.approx(found.value, rel=1e-14)
     assert raised_worst_pair(laws, 1.3)[0] > found.value
     assert worst_pair(np.zeros((0, 3, 4)), 1.0).row == -1
+
+
+def test_relatives_that_cannot_occur_together_are_refused():
+    trio = Pedigree.nuclear(1, frequency=0.5)
+    impossible = Adversary(1, {0, 2}, {0: 0, 2: 2})
+    with pytest.raises(ModelError, match=r"occur together"):
+        pedigree_adversary_leakage(trio, 1.0, adversary=impossible)
+
+
+def test_unknown_strangers_make_an_attackers_leakage_a_bound():
+    pair = Pedigree([None, (0,), None], founder=[0.2, 0.3, 0.5])
+    alone = Adversary(0, {2}, {2: 1})
+    assert pedigree_adversary_leakage(pair, 1.0, adversary=alone).tight is True
+    blurred = pedigree_adversary_leakage(pair, 1.0, adversary=Adversary(0))
+    assert blurred.tight is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -155,3 +156,11 @@ def test_queries_are_values():
     assert CountQuery([1]) == CountQuery()
     assert hash(LinearQuery([1, 2])) == hash(LinearQuery((1.0, 2.0)))
     assert LinearQuery(gap=1) != LinearQuery(clip=(0, 1))
+
+
+def test_sensitivities_are_rounded_up():
+    query = LinearQuery(0.7, clip=(0.1, 1.3))
+    exact = Fraction(0.7) * (Fraction(1.3) - Fraction(0.1))
+    assert Fraction(query.sensitivity(Blocks([2]))) >= exact
+    median = LipschitzQuery(0.7, clip=(0.1, 1.3))
+    assert Fraction(median.sensitivity(Blocks([2]))) >= exact

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 
 from undertow.correlation.calibrate import calibrate, calibrate_over, explain, what_if
+from undertow.correlation.gaussian.model import Gaussian
 from undertow.correlation.group import Blocks, GeneralTheorem, Independent
 from undertow.correlation.leak import leakage
-from undertow.correlation.query import CountQuery, LinearQuery
+from undertow.correlation.query import CountQuery, LinearQuery, LipschitzQuery
 from undertow.correlation.result import Leakage
 from undertow.correlation.theorem import LeakageTheorem
 from undertow.errors import InfeasibleTarget, NotApplicable
@@ -170,3 +172,16 @@ def test_the_words_mention_other_assumptions():
     text = explain(calibrate(Blocks([5]), 1.0), rows=rows)
     assert "If families had 6 members: use epsilon = 0.1666 (noise scale 6," in text
     assert "If moves are rare: the promise cannot be kept this way" in text
+
+
+def test_a_set_of_models_covers_only_what_each_covers():
+    rho = np.full((5, 5), 0.05) + 0.95 * np.eye(5)
+    query = LipschitzQuery(clip=(0, 1))
+    found = calibrate_over(
+        {"family": Gaussian(rho), "pairs": Blocks([2, 2, 1])}, 1.0, query=query
+    )
+    assert found.epsilon == 0.5  # of the pairs, whose bound covers every pair
+    assert found.achieves.scope.summary == "both secrets in [0, 1]"
+    trusted = " ".join(found.achieves.unchecked)
+    assert "Gaussian" in trusted
+    assert "mutually independent" in trusted

@@ -6,7 +6,11 @@ import math
 
 import pytest
 
-from undertow.correlation.query import Scope
+from undertow.correlation.calibrate import calibrate
+from undertow.correlation.finite.joint import JointTable
+from undertow.correlation.leak import leakage
+from undertow.correlation.query import LinearQuery, Scope
+from undertow.errors import NotApplicable
 
 
 def test_the_default_scope_covers_every_pair():
@@ -56,3 +60,16 @@ def test_scopes_are_values():
     assert Scope.inside(0, 1) == Scope.inside(0.0, 1.0)
     assert hash(Scope.inside(0, 1)) == hash(Scope.inside(0.0, 1.0))
     assert Scope.inside(0, 1) != Scope.within(1)
+
+
+def test_secrets_beyond_the_clip_interval_are_told_apart():
+    joint = JointTable([[0.5, 0.0], [0.0, 0.5]], values=[0, 10])
+    query = LinearQuery(clip=(2, 8))
+    assert leakage(joint, 1.0, query=query).value == pytest.approx(2.0)
+    assert calibrate(joint, 1.0, query=query).epsilon == pytest.approx(0.5)
+
+
+def test_a_gap_that_no_two_values_are_within_is_refused():
+    joint = JointTable([[0.5, 0.0], [0.0, 0.5]], values=[0, 10])
+    with pytest.raises(NotApplicable, match=r"no two secrets are compared"):
+        leakage(joint, 1.0, query=LinearQuery(gap=1.0))

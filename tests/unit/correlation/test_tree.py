@@ -195,3 +195,14 @@ def test_the_worst_record_is_named():
     assert found.witness.details["target"] == 0
     bounds = tree_leakages(TreeModel(SHAPES["star"], P), 0.3)
     assert all(bounds[0] >= b for b in itertools.islice(bounds, 1, None))
+
+
+TWO = np.array([[0.7, 0.3], [0.4, 0.6]])
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_a_path_leaks_as_the_chain_does(size):
+    path = TreeModel([None, *range(size - 1)], TWO)
+    chain = finite_leakage(0.7, projective_diameter(TWO), size=size)
+    found = TreeTheorem().bound(path, 0.7, query=ANY)
+    assert found.value == pytest.approx(chain.value, rel=1e-12)

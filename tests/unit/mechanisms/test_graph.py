@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import mpmath
+import mpmath as mp
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -297,3 +298,20 @@ def test_the_sampler_has_the_law_and_no_other(shift, accept):
     counts = np.bincount(drawn, minlength=8)
     p_value = stats.chisquare(counts, 40_000 * claimed.pmf(3)).pvalue
     assert (p_value > 1e-6) == accept
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.3", "40", "600"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_the_loss_on_a_graph_is_never_below_the_largest_ratio(epsilon, directed):
+    arcs = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [2, 0], [4, 5], [5, 0]]
+    mechanism = GraphExponential.from_graph(arcs, epsilon=epsilon, directed=directed)
+    with mp.workdps(50):
+        rate = mp.mpf(mechanism.rate.numerator) / mechanism.rate.denominator
+        odds = [[-rate * int(d) for d in row] for row in mechanism.distances]
+        norms = [mp.log(mp.fsum(mp.e**x for x in row)) for row in odds]
+        logs = [[x - z for x in row] for row, z in zip(odds, norms, strict=True)]
+        worst = max(
+            a - b for p in logs for q in logs for a, b in zip(p, q, strict=True)
+        )
+        loss = mp.mpf(mechanism.loss().epsilon)
+        assert 0 <= loss - worst <= mp.mpf("1e-12") + worst * mp.mpf("1e-11")

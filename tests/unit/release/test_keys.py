@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from undertow.errors import PlanError
 from undertow.release.document.release_document import (
     DISCOVER,
     MOST_CELLS,
     parse_all_keys,
     parse_keys,
 )
+from undertow.release.engine.job import Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.source.opening import open_source
 
 
 def test_a_range_of_whole_numbers_holds_both_ends():
@@ -123,3 +128,13 @@ def test_discovery_is_one_word_for_the_whole_query():
 def test_other_forms_for_a_query_are_refused(value):
     with pytest.raises(ValueError, match=r'^keys must be "discover" or a table'):
         parse_all_keys(value)
+
+
+def test_the_types_of_keys_and_column_are_named():
+    grid = Grid(("n",), (("1", "2"),))
+    table = pa.table({"n": [1, 2]})
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="column's type, int64, got texts; write such"),
+    ):
+        run_jobs(source, [Job("c", ("rows",), by=("n",), grid=grid)])

@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 from support.examples import given_examples
 from undertow.errors import PlanError
+from undertow.release.engine.job import Bounding, Grid, Job
+from undertow.release.engine.pipeline import run_jobs
+from undertow.release.language.expression import parse_expression
 from undertow.release.source import _plain_file as source_lines
 from undertow.release.source._plain_file import LONGEST_ROW, copy_rows, line_ending
 from undertow.release.source.opening import open_source
@@ -308,3 +311,52 @@ def test_a_row_at_the_limit_changes_no_other(tmp_path):
             read = size <= LONGEST_ROW
             assert Counter(found["x"]) == Counter(["0", "2", "1" if read else None])
             assert {len(cell or "") for cell in found["y"]} == {1, (size - 2) * read}
+
+
+def dated(tmp_path, rows: list[str], types) -> list[int]:
+    path = tmp_path / "days.csv"
+    path.write_text("person,day\n" + "".join(rows))
+    where = parse_expression("month(day) = 2")
+    with open_source(str(path), types=types) as source:
+        [found] = run_jobs(
+            source, [Job("c", ("rows",), where=where)], bounding=Bounding("person", 1)
+        )
+    return found.measures["rows"].tolist()
+
+
+def test_one_row_of_a_csv_file_does_not_change_how_others_are_read(tmp_path):
+    rows = [f"{k},2026-02-{k % 28 + 1:02d}\n" for k in range(40)]
+    types = {"day": "date"}
+    before = dated(tmp_path, rows, types)
+    assert before == [40]
+    for row in ("99,02/13/2026\n", "99,never\n", "99,\n"):
+        assert dated(tmp_path, [*rows, row], types) == before
+
+
+def test_columns_of_a_csv_file_are_text_unless_a_type_is_stated(tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text("person,n\n1,7\n2,x\n")
+    grid = Grid(("n",), ((7,),))
+    job = Job("c", ("rows",), by=("n",), grid=grid)
+    with (
+        open_source(str(path)) as source,
+        pytest.raises(PlanError, match=r"source\.types"),
+    ):
+        run_jobs(source, [job])
+    with open_source(str(path), types={"n": "int"}) as source:
+        [found] = run_jobs(source, [job])
+    assert found.measures["rows"].tolist() == [1]
+    with pytest.raises(PlanError, match=r"source\.types must name columns"):
+        open_source(str(path), types={"m": "int"})
+
+
+def test_lines_of_a_csv_file_are_no_comments(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [f"{k},1\n" for k in range(20)] + [f"#{k},1\n" for k in range(20)]
+    for more, expected in (([], 40), (["anna,1\n"], 41)):
+        path.write_text("person,v\n" + "".join(rows + more))
+        with open_source(str(path)) as source:
+            [answer] = run_jobs(
+                source, [Job("c", ("rows",))], bounding=Bounding("person", 1)
+            )
+        assert answer.measures["rows"].tolist() == [expected]

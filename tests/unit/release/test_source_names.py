@@ -258,3 +258,51 @@ def test_the_stated_type_of_any_name_is_toml(name):
     for kind in ("int", "date", "timestamp"):
         found = tomllib.loads(types_entry(name, kind))["types"]
         assert list(found) == [name]
+
+
+@pytest.mark.parametrize("name", ["undertow_limit", "UNDERTOW_tied", "undertow_x"])
+def test_columns_with_our_names_are_refused(name):
+    table = pa.table({"person": [1] * 6, name: [None, 1, 2, 3, 4, 5]})
+    where = parse_expression(f"{name} is null or {name} >= 0")
+    job = Job("c", ("rows",), where=where)
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="must not start with undertow_"),
+    ):
+        run_jobs(source, [job], bounding=Bounding("person", 1))
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("zone = yes", "got 'yes' in query 'c'; text is written in single quotes"),
+        ("month = 3", "got 'month' in query 'c'; month is that of source.time, or"),
+    ],
+)
+def test_a_name_that_is_no_column_is_said_to_be_what_it_may_be(where, words):
+    job = Job("c", ("rows",), where=parse_expression(where))
+    table = pa.table({"zone": ["A"], "n": [1]})
+    with open_source(table) as source, pytest.raises(PlanError, match=words):
+        run_jobs(source, [job])
+
+
+@pytest.mark.parametrize(
+    ("bounding", "words"),
+    [
+        (Bounding("nobody", 1), r"got 'nobody' in source\.unit\."),
+        (Bounding("zone", 1, 60, "never"), r"got 'never' in source\.time\."),
+    ],
+)
+def test_a_unit_or_time_that_is_no_column_is_named(bounding, words):
+    table = pa.table({"zone": ["A"], "n": [1]})
+    with open_source(table) as source, pytest.raises(PlanError, match=words):
+        run_jobs(source, [Job("c", ("rows",))], bounding=bounding)
+
+
+def test_a_table_of_one_column_is_one_without_commas():
+    table = pa.table({"zone;n": ["A;1"]})
+    with (
+        open_source(table) as source,
+        pytest.raises(PlanError, match="the table has one column, and the columns of"),
+    ):
+        run_jobs(source, [Job("c", ("rows",), where=parse_expression("visits = 1"))])

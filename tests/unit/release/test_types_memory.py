@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from fractions import Fraction
 
 import ibis
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 from undertow.errors import EngineError, PlanError
 from undertow.release import from_table
-from undertow.release.engine.job import Bounding, Job
+from undertow.release.engine.job import Bounding, Job, Value
 from undertow.release.engine.pipeline import run_jobs
 from undertow.release.language.expression import parse_expression
 from undertow.release.source.opening import open_source
@@ -287,3 +288,22 @@ def test_text_is_bounded_however_it_is_kept(column):
         )
     assert found.measures["rows"].tolist() == [2]
     assert found.measures["units"].tolist() == [2]
+
+
+def test_parts_of_nanosecond_times_are_read():
+    stamps = np.array(["2026-02-01T00:30:00.000000001"], dtype="datetime64[ns]")
+    table = pd.DataFrame({"person": [1], "ts": stamps})
+    job = Job(
+        "c", ("rows",), where=parse_expression("year(ts) = 2026 and month(ts) = 2")
+    )
+    with open_source(table) as source:
+        [answer] = run_jobs(source, [job], bounding=Bounding("person", 1))
+    assert answer.measures["rows"].tolist() == [1]
+
+
+def test_unsigned_numbers_are_added_up():
+    table = pa.table({"n": pa.array([0, 5, 2**64 - 1], type=pa.uint64())})
+    value = Value("n", Fraction(0), Fraction(10), 0)
+    with open_source(table) as source:
+        [answer] = run_jobs(source, [Job("s", ("sum",), value=value)])
+    assert answer.measures["sum"].tolist() == [15]

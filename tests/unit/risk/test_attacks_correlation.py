@@ -289,3 +289,45 @@ def test_blocks_of_many_places_are_put_together():
     two = exact_correlation_figures(channel, P, previous_law=law)
     assert one.success == pytest.approx(two.success, abs=1e-12)
     assert one.advantage == pytest.approx(two.advantage, abs=1e-12)
+
+
+# Nobody is ever at place 2, and the model has never seen place 1.
+STEPS = np.array([[0.4, 0.6, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
+
+
+MODEL = np.array([[0.3, 0.7, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+
+
+LAW = [0.5, 0.5, 0.0]
+
+
+def test_an_attack_that_may_have_to_decline_needs_a_threat_that_lets_it():
+    threat = transition_threat(STEPS, LAW)
+    with pytest.raises(MismatchError, match=r"must allow declining.*abstain=True"):
+        CorrelationGuess(MODEL, threat=threat)
+    leads = np.array([[0.3, 0.3, 0.4], [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    with pytest.raises(MismatchError, match="must allow declining"):
+        CorrelationGuess(leads, threat=threat)
+
+
+def test_a_model_that_names_reachable_places_needs_no_declining():
+    threat = transition_threat(STEPS, LAW)
+    assert CorrelationGuess(STEPS, threat=threat).guess_law([2], 0).sum() == 1
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5])
+def test_the_exact_figures_count_a_declined_answer_as_a_miss(threshold):
+    response = GeneralizedResponse(3, 1)
+    p, q = float(response.keep), float(response.noise)
+    table = np.where(np.eye(3, dtype=bool), p, q)
+    threat = transition_threat(STEPS, LAW, abstain=True)
+    attack = CorrelationGuess(MODEL, threshold, threat=threat)
+    rows = Channel([table[now] for _, now in threat.support], threat.support)
+    by_pairs = attack_figures(rows, threat, attack=attack)
+    by_sums = exact_correlation_figures(
+        response, MODEL, previous_law=LAW, threshold=threshold, steps=STEPS
+    )
+    for name in ("success", "correction", "advantage"):
+        assert getattr(by_pairs, name) == pytest.approx(
+            getattr(by_sums, name), abs=1e-12
+        )

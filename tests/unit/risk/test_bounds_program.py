@@ -12,6 +12,7 @@ from undertow.errors import NotApplicable
 from undertow.privacy import Pure
 from undertow.risk.bounds import (
     exact_guess_bound,
+    pairwise_variation_bound,
     prior_free_bound,
     program_bound,
     uniform_guess_bound,
@@ -132,3 +133,26 @@ def test_bad_shapes_are_refused(options, message):
 def test_a_large_prior_is_refused_with_the_bound_that_can():
     with pytest.raises(NotApplicable, match="exact_guess_bound"):
         program_bound(1.0, np.full(17, 1 / 17))
+
+
+def test_a_failed_solver_is_not_called_tight(monkeypatch):
+
+    def failed(columns, gains):
+        return np.zeros(len(columns)), np.zeros(columns.shape[1])
+
+    assert program_bound(1.0, [0.5, 0.3, 0.2]).tight is True
+    monkeypatch.setattr("undertow.risk.bounds.baselines._solve", failed)
+    bound = program_bound(1.0, [0.5, 0.3, 0.2])
+    assert bound.tight is None
+    assert bound.value >= 0.2
+
+
+def test_a_prior_that_is_short_of_one_is_scaled_in_the_bounds():
+    short = np.array([0.5, 0.3, 0.2]) * (1 - 9e-10)
+    for bound in (
+        lambda prior: exact_guess_bound(Pure(1), prior),
+        lambda prior: program_bound(1.0, prior),
+        lambda prior: pairwise_variation_bound(np.full((3, 3), 0.4), prior),
+    ):
+        full = bound([0.5, 0.3, 0.2]).value
+        assert bound(short).value == pytest.approx(full, rel=1e-13)

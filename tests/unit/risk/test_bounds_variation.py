@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
 from undertow.errors import InfeasibleTarget
 from undertow.privacy import GDP, ZCDP, Approx, LaplaceTradeOff, Pure
 from undertow.risk.bounds import (
+    Baselines,
     calibrate_variation,
     exact_guess_bound,
     pairwise_variation_bound,
     prior_free_bound,
     program_bound,
     projected_variation_bound,
+    uniform_guess_epsilon_bound,
     uniform_prior_bound,
     variation_bound,
     variation_epsilon_bound,
     variation_matrix,
 )
-from undertow.risk.threat import Prior
+from undertow.risk.threat import Prior, Threat
 
 
 def randomized_response(m, epsilon):
@@ -194,3 +198,54 @@ def test_a_prior_can_be_given_as_its_object_or_its_numbers():
         lambda law: pairwise_variation_bound(np.full((3, 3), 0.2), law),
     ):
         assert bound(prior).value == bound(numbers).value
+
+
+@pytest.mark.parametrize(
+    "size", [3, 7, 49, 1000, pytest.param(10**5, marks=pytest.mark.slow)]
+)
+def test_baselines_never_round_the_collision_probability_up(size):
+    rng = np.random.default_rng(size)
+    for masses in (np.full(size, 1 / size), rng.dirichlet(np.ones(size))):
+        prior = Prior(size, masses)
+        known = Baselines.of(Threat(prior))
+        exact = [Fraction(float(mass)) for mass in prior.pmf]
+        truth = sum(p * p for p in exact) / sum(exact) ** 2
+        assert truth * (1 - Fraction(1, 10**12)) <= Fraction(known.collision) <= truth
+        assert Fraction(variation_bound(1.0, collision=known.collision).value) >= (
+            1 - truth
+        )
+
+
+@pytest.mark.parametrize("collision", [0.0, 0.1, 0.38, 0.5])
+def test_an_observed_advantage_close_to_the_ceiling_gives_no_excess(collision):
+    room = Fraction(1) - Fraction(collision)
+    observed = math.nextafter(float(room), 0.0)
+    for _ in range(40):
+        observed = math.nextafter(observed, 0.0)
+        g = mpmath.mpf(observed) / (1 - mpmath.mpf(collision))
+        with mpmath.workdps(60):
+            g = mpmath.mpf(observed) / (1 - mpmath.mpf(collision))
+            truth = mpmath.log((1 + g) / (1 - g))
+            truth = max(truth, 4 * mpmath.atanh(observed))
+        found = variation_epsilon_bound(observed, collision=collision).value
+        assert truth * (1 - mpmath.mpf(10) ** -12) <= found <= truth
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 99_999])
+def test_a_nearly_certain_guess_gives_no_excess_of_epsilon(size):
+    observed = math.nextafter(1.0 - 1.0 / size, 0.0)
+    for _ in range(40):
+        observed = math.nextafter(observed, 0.0)
+        with mpmath.workdps(60):
+            gamma = mpmath.mpf(observed)
+            top, left = 1 + gamma * size, 1 - gamma * size / (size - 1)
+            truth = mpmath.log(top / left)
+        found = uniform_guess_epsilon_bound(observed, size).value
+        assert truth * (1 - mpmath.mpf(10) ** -12) <= found <= truth
+
+
+@pytest.mark.parametrize("observed", [0.0, -0.2, -1.0])
+def test_an_audit_that_saw_no_advantage_bounds_epsilon_by_zero(observed):
+    assert variation_epsilon_bound(observed).value == 0.0
+    assert variation_epsilon_bound(observed, collision=1.0).value == 0.0
+    assert uniform_guess_epsilon_bound(observed, 5, delta=0.1).value == 0.0

@@ -210,3 +210,25 @@ def test_a_card_names_the_hash_it_takes_on_trust(family):
     assert any("the hash is ideal" in words for words in card.warnings)
     plain = risk_card(grr(10), Threat(Prior.uniform(10)), parameter=1.0)
     assert not any("hash" in words for words in plain.warnings)
+
+
+def test_points_read_a_float_as_it_is_written():
+    assert [points(x) for x in (0.05, 0.07, 0.1, 0.3)] == ["5.0", "7.0", "10.0", "30.0"]
+    assert points(0.05 * (1 + 1e-12)) == "5.1"
+
+
+def test_a_card_speaks_of_its_own_attacker_only():
+    hours = Prior.uniform(range(11))
+    family = laplace(range(11))
+    blind = Threat(hours, Success.within("absolute", 50))
+    said = risk_card(family, blind, parameter=1.0, what="hours").sentence
+    assert said == (
+        "Taking part does not help this attacker to guess a person's hours to within "
+        "50."
+    )
+    night = Knowledge.attributes(lambda h: h > 5, summary="whether it is night")
+    said = risk_card(family, Threat(hours, knowledge=night), parameter=1.0).sentence
+    assert "guessed by somebody who knows whether it is night" in said
+    counted = Prior(list(np.arange(11)), np.full(11, 1 / 11))
+    named = [o.threat for o in risk_card(family, Threat(counted), parameter=1.0).others]
+    assert "a guess within 2.5" in named

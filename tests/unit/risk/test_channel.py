@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -191,3 +193,21 @@ def test_a_real_output_is_sent_to_the_ways_that_read_it():
             OptimalAttack(source, threat)
         with pytest.raises(NotApplicable, match=ways):
             attack_figures(source, threat, attack=ReportGuess(threat))
+
+
+def test_columns_stored_one_by_one_do_not_change_the_row_sums():
+    # Added up in the order of the columns, every small entry is rounded up.
+    count = 200_000
+    small = 1.5 * 2.0**-54
+    row = np.full(count + 2, small)
+    row[0], row[-1] = 0.625, 0.375 - count * small
+    assert math.fsum(row) == 1.0
+    matrix = np.asfortranarray(np.stack([row, row[::-1]]))
+    channel = Channel(matrix)
+    assert np.abs(channel.matrix - matrix).max() < 1e-14
+
+
+def test_a_stream_may_list_its_records():
+    stream = ChannelStream(lambda: [np.eye(2)], 2, ["a", "b"])
+    assert advantage(stream, Threat(Prior.uniform("ab"))).value >= 0.5
+    assert success_rate(stream, Threat(Prior.uniform("ab"))).value == 1.0

@@ -392,3 +392,39 @@ def test_the_student_interval_holds_the_value_even_where_nothing_varies(m, seed)
         if design == "exhaustive":
             assert found.advantage.value == 0.0
             assert high - low < 1e-15
+
+
+class _Uniform:
+    """Draws any category, and says so."""
+
+    def __init__(self, size):
+        self.size = size
+
+    def guess(self, outputs, known, *, rng):
+        return rng.integers(self.size, size=len(outputs))
+
+    def guess_law(self, outputs, known):
+        return np.full((len(outputs), self.size), 1 / self.size)
+
+
+def test_the_success_rule_is_not_read_again_for_every_fibre():
+    size, asked = 300, []
+
+    def attribute(record):
+        asked.append(record)
+        return record
+
+    threat = Threat(
+        Prior.uniform(size),
+        Success.attribute(attribute),
+        Knowledge.attributes(lambda record: record // 2),
+    )
+    found = estimate_attack(
+        ProtocolSampler(GeneralizedResponse(size, 1)),
+        _Uniform(size),
+        threat,
+        trials=20,
+        rng=np.random.default_rng(0),
+    )
+    assert found.advantage.value == pytest.approx(0, abs=1e-12)
+    assert len(asked) < 40 * size

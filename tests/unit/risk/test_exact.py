@@ -188,3 +188,24 @@ def test_large_channels_take_linear_time_per_output():
     gains = prior.pmf[:, None] * (channel.matrix - overall)
     assert member == pytest.approx(np.maximum(gains, 0).sum(), abs=1e-11)
     assert 0 < line < member
+
+
+def test_gains_that_underflow_are_not_reported_as_none():
+    prior = Prior(2, [1.0, 1e-310])
+    channel = Channel([[0.5, 0.5], [0.5 + 2.0**-53, 0.5 - 2.0**-53]])
+    assert advantage(channel, Threat(prior)).value > 0
+
+
+def test_runs_on_a_line_agree_with_a_table_of_hits_in_every_fibre():
+    records = list(range(600))
+    threat = Threat(
+        Prior.uniform(600),
+        Success.within("absolute", 2),
+        Knowledge.from_labels([r // 4 for r in records]),
+    )
+    rng = np.random.default_rng(4)
+    channel = Channel(rng.dirichlet(np.ones(5), size=600))
+    hits = threat.success.matrix(records)
+    general = Threat(threat.prior, Success.from_matrix(hits), threat.knowledge)
+    found = advantage(channel, threat).value
+    assert found == pytest.approx(advantage(channel, general).value, abs=1e-12)

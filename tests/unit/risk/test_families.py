@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import combinations, product
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -37,7 +39,8 @@ from undertow.risk.families import (
     sue,
     the,
 )
-from undertow.risk.families.base import closed_view
+from undertow.risk.families.base import SubsetWeights, closed_view, identity_advantage
+from undertow.risk.families.central import _epsilons
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat
 
@@ -416,3 +419,87 @@ def test_answers_off_the_lattice_and_other_steps_are_refused():
     wide = laplace([0, 10**9], step=1)
     with pytest.raises(NotApplicable, match="span at most"):
         wide.risk(1.0, Threat(Prior.uniform(2)))
+
+
+@pytest.mark.parametrize("mu", [1e-6, 0.01, 1.0, 30.0, 1e4, 1e10])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_the_epsilon_of_a_mu_is_rounded_down_and_close(mu, delta):
+    found = float(_epsilons(np.array([mu]), delta)[0])
+    with mpmath.workdps(60):
+
+        def lost(epsilon):
+            m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+            tail = mpmath.ncdf(-m / 2 - e / m)
+            return mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * tail
+
+        if found == 0.0:
+            assert lost(0) <= delta * (1 + 1e-5)
+            return
+        assert lost(found) >= delta
+        assert lost(found * (1 + 1e-5)) < delta
+
+
+def test_scores_that_move_more_than_the_sensitivity_are_refused():
+    scores = [[0.0, 3.0], [2.0, 0.0]]
+    with pytest.raises(AssumptionError, match=r"at least 3\.0"):
+        exponential(scores, sensitivity=1.0)
+    with pytest.raises(AssumptionError, match="monotone_scores must be False"):
+        exponential(scores, sensitivity=3.0, monotone_scores=True)
+    kept = exponential([[0.0, 0.0], [2.0, 1.0]], sensitivity=2, monotone_scores=True)
+    assert kept.records == 2
+
+
+def test_the_default_sensitivity_is_never_below_the_exact_range():
+    answers = [-0.1, 1e-17, 0.7]
+    family = laplace(answers)
+    assert Fraction(family.sensitivity) >= Fraction(0.7) + Fraction(0.1)
+    with pytest.raises(
+        AssumptionError, match=r"at least the range 0\.30000000000000004"
+    ):
+        laplace([0.1, 0.4], sensitivity=0.3)
+    with pytest.raises(ValueError, match=r"delta must be in \(0, 1\)"):
+        gaussian([0, 1], parameter="epsilon", delta=0.0)
+
+
+def test_the_published_record_has_the_risk_of_the_engine_under_every_threat():
+    rng = np.random.default_rng(3)
+    for _ in range(250):
+        m = int(rng.integers(2, 9))
+        pmf = rng.dirichlet(np.full(m, rng.choice([0.05, 1.0])))
+        places = (rng.choice(30, m, replace=False) / 10).tolist()
+        rows = (rng.random((m + 2, m)) < rng.choice([0.2, 0.7])) | np.eye(
+            m + 2, m, dtype=bool
+        )
+        success = [
+            Success.exact(),
+            Success.attribute(lambda r: round(10 * r) % 3),
+            Success.within("absolute", float(rng.choice([0.1, 0.5, 5.0]))),
+            Success.within("absolute", 0.3, guesses=[1.05, 99.0]),
+            Success.from_matrix(rows),
+        ][rng.integers(5)]
+        known = [
+            Knowledge.none(),
+            Knowledge.full(),
+            Knowledge.from_labels(rng.integers(0, 3, m).tolist()),
+        ][rng.integers(3)]
+        threat = Threat(
+            Prior(places, pmf), success, known, abstain=bool(rng.random() < 0.3)
+        )
+        engine = advantage(Channel(np.eye(m)), threat).value
+        assert identity_advantage(threat) == pytest.approx(engine, abs=1e-13)
+        assert (identity_advantage(threat) > 0) == (engine > 0)
+
+
+def test_larger_sets_tell_less_under_every_threat():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        prior = Prior(7, rng.dirichlet(np.full(7, 0.5)))
+        rows = (rng.random((7, 7)) < 0.3) | np.eye(7, dtype=bool)
+        labels = Knowledge.from_labels(rng.integers(0, 3, 7).tolist())
+        for threat in (
+            Threat(prior),
+            Threat(prior, Success.from_matrix(rows)),
+            Threat(prior, Success.from_matrix(rows), labels),
+        ):
+            values = SubsetWeights(7, threat)(np.arange(1, 7))
+            assert (np.diff(values) <= 1e-12).all()

@@ -145,3 +145,37 @@ def test_empirical_bernstein_stays_in_range_and_gains_from_a_small_spread():
 def test_bad_arguments_get_one_clear_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000, 73_778])
+def test_the_trials_asked_for_reach_the_half_width(count):
+    bare = math.sqrt(math.log(40) / (2 * count))
+    for shift in np.linspace(-2e-12, 4e-12, 25):
+        wanted = bare * (1 + shift)
+        assert hoeffding_halfwidth(hoeffding_trials(wanted)) <= wanted
+
+
+def test_numbers_of_trials_beyond_floats_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="halfwidth must need at most"):
+        hoeffding_trials(1e-200)
+    with pytest.raises(ValueError, match="trials must be at most"):
+        clopper_pearson(5, 10**400)
+
+
+def test_unequal_trials_are_covered_at_every_extreme_mean():
+    for n in range(1, 8):
+        limits = [clopper_pearson(k, n, confidence=0.5, equal=False) for k in range(n)]
+        lows = np.array([low for low, _ in limits] + [1.0 - limits[0][1]])
+        lows[-1] = clopper_pearson(n, n, confidence=0.5, equal=False)[0]
+        for zeros in range(n):
+            for ones in range(n - zeros):
+                rest = n - zeros - ones
+                for low in lows[1:]:
+                    p = (low * (1 - 1e-12) * n - ones) / rest
+                    if 0 <= p <= 1:
+                        law = np.array([1.0])
+                        for q in [1.0] * ones + [p] * rest:
+                            law = np.convolve(law, [1 - q, q])
+                        law = np.append(law, np.zeros(zeros))
+                        mean = (ones + rest * p) / n
+                        assert law[lows > mean].sum() <= 0.25 + 1e-12

@@ -269,3 +269,9 @@ def test_orthogonal_reconstruction_is_an_integral():
         rng=RNG(0),
     )
     assert found.low <= exact - 1 / m <= found.high
+
+
+@pytest.mark.parametrize("sigma", [1e-200, 1e200])
+def test_noise_whose_square_is_no_float_is_refused(sigma):
+    with pytest.raises(ModelError, match="another unit"):
+        GaussianTranscript(np.eye(2), sigma)

@@ -152,3 +152,13 @@ def test_laws_that_fall_short_decline_where_that_is_allowed():
     assert found.advantage == pytest.approx(0.121, abs=1e-12)
     with pytest.raises(MismatchError, match="table must hold"):
         attack_risk(P, threat, decision=Decision(np.full((3, 1, 3), 0.5)))
+
+
+def test_the_attack_is_tabulated_in_blocks(monkeypatch):
+
+    rng = np.random.default_rng(8)
+    channel = Channel(rng.dirichlet(np.ones(9), size=5))
+    threat = Threat(Prior.uniform(5), abstain=True)
+    whole = OptimalAttack(channel, threat).decision().table
+    monkeypatch.setattr("undertow.risk.finite._BLOCK", 10)
+    assert OptimalAttack(channel, threat).decision().table.tolist() == whole.tolist()

@@ -105,3 +105,7 @@ def test_the_collision_interval_narrows_with_the_root_of_the_draws():
 def test_counts_without_two_whole_draws_are_refused(counts):
     with pytest.raises(ValueError, match="counts must be"):
         estimate_collision(counts)
+
+
+def test_numpy_integers_number_the_records():
+    assert Prior.uniform(np.int64(4)).support == (0, 1, 2, 3)

@@ -100,3 +100,30 @@ def test_bad_arguments_get_one_sentence():
         calibrate_gaussian_scale(5e-324, records=3)
     with pytest.raises(ValueError, match="records must be a whole number"):
         calibrate_gaussian_scale(0.1, records=1)
+
+
+@pytest.mark.parametrize("form", [laplace_advantage, gaussian_advantage])
+@pytest.mark.parametrize("unit", [1e-307, 1.0, 1e308])
+def test_a_closed_form_does_not_depend_on_the_unit(form, unit):
+    assert form([0.0, unit], unit) == pytest.approx(form([0.0, 1.0], 1.0), rel=1e-11)
+
+
+@pytest.mark.parametrize("form", [laplace_advantage, gaussian_advantage])
+def test_a_gap_too_small_for_a_float_is_still_a_risk(form):
+    assert 0 < form([0.0, 1e-300], 1e100) < 1e-299
+    assert form([1.0, 1.0], 1e100) == 0
+    assert form([-1e308, 1e308], 1.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: laplace_placement_advantage(m, 1.0),
+        lambda m: gaussian_placement_advantage(m, 1.0),
+        lambda m: calibrate_laplace_level(0.1, records=m),
+    ],
+    ids=["laplace", "gaussian", "calibrate"],
+)
+def test_more_records_than_floats_can_count_are_refused_in_a_sentence(call):
+    with pytest.raises(ValueError, match=r"records must be at most 1e\+15\."):
+        call(10**400)

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from undertow.errors import NotApplicable
-from undertow.mechanisms import ClampedMechanism, GaussianMechanism, LaplaceMechanism
+from undertow.mechanisms import (
+    ClampedMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    TruncatedMechanism,
+)
 from undertow.risk.exact import advantage
 from undertow.risk.scalar import ContinuousPrior, continuous_advantage
 from undertow.risk.scalar.uniform import _read_law, _Window
@@ -123,3 +128,30 @@ def test_what_cannot_be_done_is_refused_in_one_sentence():
         ContinuousPrior.uniform(1, 1)
     with pytest.raises(ValueError, match="eta must be non-negative"):
         continuous_advantage(LaplaceMechanism(1), UNIT, eta=-1)
+
+
+def test_a_record_wider_than_the_engine_resolves_is_refused():
+    wide = ContinuousPrior.uniform(0, 1e300)
+    with pytest.raises(NotApplicable, match="scales of the noise wide"):
+        continuous_advantage(LaplaceMechanism("1e-149"), wide, eta=1)
+    assert continuous_advantage(LaplaceMechanism("1e-149"), wide, eta=0).value == 0
+
+
+def test_truncated_noise_is_not_said_to_be_bounded_by_plain_noise():
+    unit = ContinuousPrior.uniform(0, 1)
+    cut = TruncatedMechanism(LaplaceMechanism(1), 0, 1)
+    with pytest.raises(NotApplicable) as refused:
+        continuous_advantage(cut, unit, eta=0.1)
+    assert "bounds it" not in str(refused.value)
+    kept = ClampedMechanism(LaplaceMechanism(1), 0, 1)
+    with pytest.raises(NotApplicable, match="the plain value bounds it"):
+        continuous_advantage(kept, unit, eta=0.1)
+
+
+def test_a_wide_enclosure_is_not_called_tight():
+    wide = ContinuousPrior.uniform(0, 1e6)
+    loose = continuous_advantage(LaplaceMechanism(1), wide, eta=0.1)
+    assert loose.witness.details["gap"] > 1e-2
+    assert not loose.tight
+    unit = ContinuousPrior.uniform(0, 1)
+    assert continuous_advantage(LaplaceMechanism(1), unit, eta=0.1).tight

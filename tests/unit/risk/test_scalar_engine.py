@@ -536,3 +536,63 @@ def test_cuts_must_ascend_and_fit_the_table():
         scalar_attack_risk(channel, threat, cuts=[0.0, 1.0], decision=table)
     with pytest.raises(TypeError, match="use attack_risk"):
         scalar_attack_risk(Channel(np.eye(2)), threat, cuts=[0.0], decision=table)
+
+
+PAIR = Threat(Prior.uniform(2))
+
+
+def test_whole_numbers_that_round_to_one_are_no_tie():
+    with pytest.raises(ModelError, match=r"exact as floats.*subtract"):
+        advantage(LaplaceMechanism(1), Threat(Prior.uniform([2**53, 2**53 + 1])))
+    with pytest.raises(ModelError, match="exact as floats"):
+        ScalarChannel(LaplaceMechanism(1), [10**17, np.int64(10**17 + 1)])
+    kept = advantage(LaplaceMechanism(1), Threat(Prior.uniform([2**53, 2**53 + 2])))
+    assert kept.value == pytest.approx(laplace_advantage([0, 2], 1), rel=1e-9)
+
+
+def test_text_is_no_number():
+    with pytest.raises(ModelError, match="finite numbers"):
+        advantage(LaplaceMechanism(1), Threat(Prior.uniform(["0", "1"])))
+
+
+class _Zeros:
+    """A generator that draws the least level there is."""
+
+    def uniform(self, size):
+        return np.zeros(size)
+
+
+@pytest.mark.parametrize("noise", [LaplaceMechanism(1), GaussianMechanism(1)])
+def test_the_least_level_is_a_finite_output(noise):
+    drawn = ScalarChannel(noise, [0.0, 1.0]).sample(0, 3, rng=_Zeros())
+    assert np.isfinite(drawn).all()
+    assert (drawn < -8).all()
+
+
+def test_truncation_can_tell_more_than_plain_noise():
+    answers, threat = [0.0, 23.5, 1.2], Threat(Prior(3, [0.02, 0.89, 0.09]))
+    plain, cut = LaplaceMechanism(1), TruncatedMechanism(LaplaceMechanism(1), 0, "23.5")
+    more = advantage(ScalarChannel(cut, answers), threat).value
+    assert more > advantage(ScalarChannel(plain, answers), threat).value + 1e-4
+
+
+def test_a_sliver_of_gaussian_noise_is_bounded_but_not_called_tight():
+    sliver = TruncatedMechanism(GaussianMechanism(1), 0, 1e-9)
+    channel = ScalarChannel(sliver, [0.0, 1e-9])
+    with mp.workdps(40):
+        end = mp.mpf("1e-9")
+        mass = mp.ncdf(end) - mp.mpf("0.5")
+        exact = (mp.ncdf(end / 2) - mp.mpf("0.5")) / mass - mp.mpf("0.5")
+    found = advantage(channel, PAIR)
+    assert found.value >= exact
+    assert not found.tight
+    assert not success_rate(channel, PAIR).tight
+    usual = advantage(ScalarChannel(GaussianMechanism(1), [0.0, 1.0]), PAIR)
+    assert usual.tight
+    assert usual.value >= float(mp.ncdf(0.5) - 0.5)
+
+
+def test_answers_a_subnormal_share_of_the_scale_apart_keep_a_risk():
+    channel = ScalarChannel(LaplaceMechanism("1e150"), [0.0, 1.3e-171])
+    assert advantage(channel, PAIR).value >= 1.3e-321 / 4
+    assert math.isfinite(advantage(channel, PAIR).value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from undertow.privacy import (
 )
 from undertow.risk.bounds import Baselines, tradeoff_from_callable
 from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
 from undertow.risk.selector import (
     best_bound,
     best_success_bound,
@@ -338,3 +340,42 @@ def test_calibration_returns_the_epsilon_as_it_is_stated(target, delta):
             direct = calibrate_black_box(target, threat).value
             assert answer.value == pytest.approx(direct / 2, rel=1e-9)
     assert calibrate_black_box(0.95, added(Threat(FLAT))).value == math.inf
+
+
+def test_a_target_at_the_rounded_ceiling_is_not_called_never_binding():
+    # 1 - 0.3 rounds down as a float: it is below the largest advantage there is.
+    assert Fraction(1.0 - 0.3) < 1 - Fraction(0.3)
+    threat = Baselines(0.3, 0.5, 0.1)
+    assert calibrate_black_box(1.0 - 0.3, threat).value < math.inf
+    assert calibrate_black_box(0.7000000000000001, threat).value == math.inf
+
+
+def test_hypotheses_that_the_caller_declares_are_not_called_checked():
+    read = best_bound(Pure(1), Threat(Prior.uniform(4))).best
+    declared = best_bound(
+        Pure(1), Baselines(0.25, 0.25, 0.25, exact=True, pmf=(0.25,) * 4)
+    ).best
+    assert read.value == pytest.approx(declared.value, rel=1e-12)
+    assert "no knowledge" in read.checked
+    assert "no knowledge" not in declared.checked
+    assert any("knows nothing" in text for text in declared.unchecked)
+    assert not any("knows nothing" in text for text in read.unchecked)
+
+
+def test_one_record_has_no_risk_and_any_epsilon():
+    for threat in (
+        Threat(Prior.uniform(1)),
+        Threat.membership(Prior.uniform(1)),
+        Threat(Prior.uniform(1), abstain=True),
+    ):
+        assert advantage(Channel([[0.3, 0.7]]), threat).value == 0.0
+        assert best_bound(Pure(1), threat).value <= 1e-15
+        assert calibrate_black_box(0.1, threat).value == math.inf
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-12, 700.0, 1e4, math.inf])
+def test_every_row_is_a_number_at_extreme_levels(epsilon):
+    for prior in (Prior.uniform(3), Prior(3, [1.0, 1e-300, 0.0])):
+        for threat in (Threat(prior), Threat.membership(prior)):
+            for row in best_bound(Pure(epsilon), threat).rows:
+                assert row.value is None or 0.0 <= row.value <= 1.0

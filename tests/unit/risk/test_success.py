@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -219,3 +220,26 @@ def test_a_rule_says_its_threshold_and_unit():
     assert Success.within("metres", 500).summary == "within 500 metres"
     assert Success.hops(LOSS, 2).summary == "within 2 hops"
     assert Success.from_matrix(np.eye(2)).summary == "within the stated tolerance"
+
+
+def test_whole_numbers_that_a_float_merges_are_refused_on_a_line():
+    stamps = [2**53, 2**53 + 1, 2**53 + 2]
+    rule = Success.within("absolute", 0)
+    with pytest.raises(ModelError, match=r"beyond 2\^53; subtract a common offset"):
+        rule.matrix(stamps)
+    with pytest.raises(ModelError, match="subtract"):
+        rule.matrix(list(np.array(stamps, dtype=np.int64)))
+    moved = [stamp - stamps[0] for stamp in stamps]
+    assert rule.matrix(moved).tolist() == np.eye(3, dtype=bool).tolist()
+
+
+def test_a_distance_that_is_no_number_is_refused_instead_of_a_miss():
+    rule = Success.within(lambda g, x: 0.0 if g == x else math.nan, 1)
+    with pytest.raises(ModelError, match="distances must be a table of non-negative"):
+        rule.matrix([1, 2])
+    with pytest.raises(ModelError, match="distances must be a table of non-negative"):
+        Success.within(lambda g, x: "near", 1).matrix([1, 2])
+    unequal = Success.within(lambda g, x: g != x, 0)
+    assert unequal.matrix([1, 2]).tolist() == [[True, False], [False, True]]
+    third = Success.within(lambda g, x: abs(Fraction(g - x, 3)), 0.5)
+    assert third.matrix([1, 2, 3])[0].tolist() == [True, True, False]

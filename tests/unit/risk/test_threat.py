@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from undertow.privacy import Pure
+from undertow.risk.bounds import exact_guess_bound, projected_variation_bound
+from undertow.risk.channel import Channel
+from undertow.risk.exact import advantage
 from undertow.risk.scalar import ContinuousPrior
+from undertow.risk.selector import best_bound
 from undertow.risk.success import Success
 from undertow.risk.threat import Knowledge, Prior, Threat
 
@@ -132,3 +138,32 @@ def test_the_adjacency_of_the_guarantee_is_named_and_read():
     assert "adding" not in Threat(SKEWED).summary
     with pytest.raises(ValueError, match="one of 'replace', 'add-remove'"):
         Threat(SKEWED, adjacency="unbounded")
+
+
+NEAR_POINT_MASSES = (
+    [1.0, 1e-16],
+    [1.0, 1e-17, 1e-30],
+    [1.0, 1e-300],
+    [1 - 2.0**-40, 2.0**-41, 2.0**-41],
+    [4.36472044e-11, 8.05684706e-11, 1 - 1.27384e-10, 3.16912337e-12],
+)
+
+
+def exact_ceiling(prior):
+    masses = [Fraction(float(mass)) for mass in prior.pmf]
+    return 1 - sum(p * p for p in masses) / sum(masses) ** 2
+
+
+@pytest.mark.parametrize("place", range(len(NEAR_POINT_MASSES)))
+def test_the_ceiling_is_not_below_the_truth_near_a_point_mass(place):
+    masses = np.array(NEAR_POINT_MASSES[place])
+    prior = Prior(len(masses), masses / math.fsum(masses))
+    threat, truth = Threat(prior), exact_ceiling(prior)
+    assert truth <= Fraction(threat.ceiling) <= truth * (1 + Fraction(1, 10**12))
+    told = advantage(Channel(np.eye(len(masses))), threat).value
+    assert Fraction(told) >= truth
+    assert Fraction(exact_guess_bound(Pure(math.inf), prior).value) >= truth
+    labels = np.arange(len(masses))
+    bound = projected_variation_bound(1.0, prior.pmf, labels=labels)
+    assert Fraction(bound.value) >= truth
+    assert Fraction(best_bound(Pure(math.inf), threat).value) >= truth

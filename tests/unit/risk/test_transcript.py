@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ from undertow.risk.transcript import (
     JointSampler,
     chain_channel,
     joint_channel,
+    multinomial_rows,
     repeat_channel,
 )
 
@@ -163,3 +165,54 @@ def test_every_multiset_is_listed_once():
     listed = transcript._multisets(4, 3)
     brute = {c for c in itertools.product(range(5), repeat=3) if sum(c) == 4}
     assert sorted(map(tuple, listed.tolist())) == sorted(brute)
+
+
+def exact_repeated(channel, pmf, times):
+    """Add up the best gains over all counts of two outputs, with 50 digits."""
+    with mp.workdps(50):
+        rows = [[mp.mpf(p) for p in row] for row in channel]
+        rows = [[p / mp.fsum(row) for p in row] for row in rows]
+        weights = [mp.mpf(p) for p in pmf]
+        weights = [p / mp.fsum(weights) for p in weights]
+        total = mp.mpf(0)
+        for n in range(times + 1):
+            ways = mp.binomial(times, n)
+            law = [ways * p**n * q ** (times - n) for p, q in rows]
+            mean = mp.fsum(w * v for w, v in zip(weights, law, strict=True))
+            total += max(w * (v - mean) for w, v in zip(weights, law, strict=True))
+        return total
+
+
+@pytest.mark.parametrize("low", [1e-3, 0.4])
+def test_many_repetitions_are_never_less_risky_than_they_are(low):
+    channel = [[p, 1 - p] for p in (low, 1.1 * low, 2 * low)]
+    pmf, times = [0.5, 0.3, 0.2], 5000
+    repeated = repeat_channel(Channel(channel), times, support=range(3))
+    found = advantage(repeated, Threat(Prior(3, pmf))).value
+    exact = exact_repeated(channel, pmf, times)
+    assert 0 <= mp.mpf(found) - exact < 1e-13
+
+
+@pytest.mark.parametrize(("times", "kinds"), [(1, 4), (25, 3), (700, 2), (9000, 2)])
+def test_multinomial_rows_are_right_to_the_last_digit(times, kinds):
+    rng = np.random.default_rng(times)
+    laws = rng.dirichlet(np.full(kinds, 0.7), 2)
+    counts = rng.multinomial(times, laws[0], 20)
+    rows = multinomial_rows(laws, counts)
+    with mp.workdps(50):
+        for law, row in zip(laws, rows, strict=True):
+            for count, found in zip(counts, row, strict=True):
+                exact = mp.factorial(times)
+                for n, p in zip(count.tolist(), law.tolist(), strict=True):
+                    exact *= mp.mpf(p) ** n / mp.factorial(n)
+                if exact > 1e-290:
+                    assert abs(found / exact - 1) <= 1.01 * 2.0**-53
+
+
+def test_records_are_handled_in_parts(monkeypatch):
+    laws = np.random.default_rng(0).dirichlet([1, 1], 5)
+    counts = np.array([[k, 6 - k] for k in range(7)])
+    whole = multinomial_rows(laws, counts)
+    monkeypatch.setattr("undertow.risk.transcript._ENTRIES", 30)
+    assert np.array_equal(multinomial_rows(laws, counts), whole)
+    assert whole.sum(axis=1) == pytest.approx(1, abs=1e-15)

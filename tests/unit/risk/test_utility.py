@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from undertow.risk.calibration import calibrate
 from undertow.risk.channel import Channel
 from undertow.risk.families import (
     blh,
@@ -107,3 +108,18 @@ def test_targets_below_the_blind_guess_have_no_success_level():
     assert plain["success_error"][0] == "inf"
     with pytest.raises(ValueError, match="must be positive"):
         utility_at_equal_risk(0.0, 10)
+
+
+TEN = Threat(Prior.uniform(10))
+
+
+def chosen(family, threat, target, **options):
+    return calibrate(family, threat, advantage=target, alternatives=False, **options)
+
+
+@pytest.mark.parametrize("make", [grr, oue, ss, blh])
+def test_a_vanishing_target_has_no_utility_left(make):
+    found = chosen(make(10), TEN, 1e-300)
+    assert 0 < found.value < 1e-290
+    assert found.utility.value == math.inf
+    assert utility_at(gaussian(range(10)), 1e300).value > 1e299

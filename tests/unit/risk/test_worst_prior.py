@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -171,3 +172,36 @@ def test_a_protocol_with_few_reports_is_searched_by_its_table():
     assert grr.value == pytest.approx(grr.cap, abs=1e-3)
     with pytest.raises(NotApplicable, match="family of hashes"):
         worst_prior(OptimizedHashing(4, 1), 4)
+
+
+def test_a_claimed_epsilon_below_that_of_the_law_is_refused():
+    with pytest.raises(AssumptionError, match="the parameter of the law"):
+        worst_prior(RandomizedResponse(4, 2.0), 4, epsilon=0.1)
+    with pytest.raises(AssumptionError, match="the parameter of the law"):
+        worst_prior(LaplaceMechanism(1), [0.0, 5.0], epsilon=1.0, starts=0)
+    held = worst_prior(RandomizedResponse(4, 800.0), 4, epsilon=800.0, starts=0)
+    assert held.value <= held.cap <= 0.75 * (1 + 1e-11)
+
+
+def test_the_worst_prior_found_is_never_above_what_no_prior_exceeds():
+    found = worst_prior(GaussianMechanism(1.0), [0.0, 1.0], starts=0)
+    assert found.value <= found.cap
+    assert found.value == pytest.approx(math.erf(1 / math.sqrt(8)) / 2, abs=1e-9)
+
+
+def test_the_worst_pair_is_one_that_guesses_tell_apart():
+    # Records far apart on the line; the rule hits the ends together, not the middle.
+    hits = np.array([[1, 0, 1], [0, 1, 0], [1, 0, 1]], dtype=bool)
+    rule, places = Success.from_matrix(hits), [0.0, 5.0, 10.0]
+    many = [x + s for x in places for s in (0.0, 0.1, 0.2, 0.3)]
+    wide = Success.from_matrix(np.kron(hits, np.ones((4, 4), dtype=bool)))
+    for records, success in ((places, rule), (many, wide)):
+        found = worst_prior(LaplaceMechanism(2), records, success=success, starts=0)
+        best = max(
+            advantage(
+                LaplaceMechanism(2),
+                Threat(Prior.two_point(records, pair), success),
+            ).value
+            for pair in combinations(records, 2)
+        )
+        assert found.two_point == pytest.approx(best, abs=1e-9)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from undertow.mechanisms.local import GeneralizedResponse
 from undertow_studies import Inputs, StudyResult
+from undertow_studies import risk_attack as risk_local
 from undertow_studies.data import study_data
-from undertow_studies.risk_attack import _GRID, FIGURE_5_7
+from undertow_studies.risk_attack import _GRID, FIGURE_5_7, _best_case, _worst_case
 from undertow_studies.risk_attack import _LocalPoint as _Point
 
 LABELS = ("GRR", "SS", "OUE")
@@ -141,3 +143,23 @@ def test_the_repeats_scatter_as_independent_counts_do():
 
 def test_the_seed_decides_the_markers():
     assert found(1).panels != found().panels
+
+
+def _case(low, high, real=True):
+    """Return a prior whose advantage is `low` at no threshold and `high` beyond."""
+    return SimpleNamespace(exact=lambda e, eta: high if eta else low, real=real)
+
+
+def test_the_checks_on_extreme_priors_can_come_out_otherwise():
+    uniform, skewed = _case(0.2, 0.5), _case(0.6, 0.4)
+    assert _worst_case(uniform, uniform, skewed).status == "differs"
+    assert _worst_case(uniform, uniform, _case(0.6, 0.6)).status == "match"
+    assert _best_case(uniform, _case(0.3, 0.4)).status == "erratum"
+    assert _best_case(uniform, _case(0.1, 0.4)).status == "match"
+    assert _best_case(uniform, _case(0.3, 0.7)).status == "differs"
+    assert _best_case(uniform, _case(0.3, 0.7, real=False)).status == "stand-in"
+
+
+def test_the_check_that_success_and_advantage_coincide_can_fail():
+    exact = {"GRR": tuple(0.0 for _ in risk_local._GRID)}
+    assert risk_local._coincidence("nowhere", 5000, exact).status == "differs"

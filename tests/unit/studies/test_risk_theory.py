@@ -14,6 +14,7 @@ from undertow.privacy import gdp_mu
 from undertow.risk import Prior, Threat, advantage
 from undertow.risk.scalar import ScalarChannel
 from undertow_studies import STUDIES, Inputs, StudyResult
+from undertow_studies.risk_theory import _crossing_checks
 
 # Level: GRR, SS, OUE, Laplace, Gaussian, Theorem 5.2 with the level alone.
 MECHANISMS = {
@@ -170,3 +171,13 @@ def test_the_exact_advantage_does_not_compose():
     # Telling the record or nothing, twice: 1 - (1 - p)^2 of three quarters.
     p = (math.e - 1) / (math.e + 3)
     assert f"{0.75 * (1 - (1 - p) ** 2):.6g}" in check.note
+
+
+def test_the_check_of_the_crossing_can_fail():
+    def risk(slope):
+        return lambda e: slope * (e - 0.005) * (e - 13.5)
+
+    above = {"OUE": risk(1.0), "Laplace": lambda e: 0.0}
+    assert _crossing_checks(above)[0].status == "differs"
+    below = {"OUE": risk(-1.0), "Laplace": lambda e: 0.0}
+    assert _crossing_checks(below)[0].status == "erratum"

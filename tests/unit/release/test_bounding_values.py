@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -12,7 +10,7 @@ import pytest
 
 from undertow.errors import EngineError, PlanError
 from undertow.release.engine._bounding import KeyedOrder, keep_first
-from undertow.release.engine.job import Bounding, Grid, Job, Slice, Value
+from undertow.release.engine.job import Bounding, Grid, Job, Slice
 from undertow.release.engine.pipeline import run_jobs
 from undertow.release.language.expression import parse_expression
 from undertow.release.source.opening import open_source
@@ -151,18 +149,6 @@ def test_on_a_server_every_statement_bounds_what_it_reads(backend, monkeypatch):
         assert source.execute(served.table).num_rows == 2
 
 
-@pytest.mark.parametrize("name", ["undertow_limit", "UNDERTOW_tied", "undertow_x"])
-def test_columns_with_our_names_are_refused(name):
-    table = pa.table({"person": [1] * 6, name: [None, 1, 2, 3, 4, 5]})
-    where = parse_expression(f"{name} is null or {name} >= 0")
-    job = Job("c", ("rows",), where=where)
-    with (
-        open_source(table) as source,
-        pytest.raises(PlanError, match="must not start with undertow_"),
-    ):
-        run_jobs(source, [job], bounding=Bounding("person", 1))
-
-
 @pytest.mark.parametrize("count", [1, 3, 4])
 def test_a_type_without_an_order_is_refused_whoever_is_above_the_bound(count, tmp_path):
     path = tmp_path / "t.duckdb"
@@ -190,117 +176,3 @@ def test_decimals_of_any_scale_have_an_order(count, tmp_path):
     with open_source(f"{path}#t") as source:
         [found] = run_jobs(source, [job], bounding=Bounding("person", 2))
     assert found.measures["rows"].tolist() == [min(count, 2)]
-
-
-def dated(tmp_path, rows: list[str], types) -> list[int]:
-    path = tmp_path / "days.csv"
-    path.write_text("person,day\n" + "".join(rows))
-    where = parse_expression("month(day) = 2")
-    with open_source(str(path), types=types) as source:
-        [found] = run_jobs(
-            source, [Job("c", ("rows",), where=where)], bounding=Bounding("person", 1)
-        )
-    return found.measures["rows"].tolist()
-
-
-def test_one_row_of_a_csv_file_does_not_change_how_others_are_read(tmp_path):
-    rows = [f"{k},2026-02-{k % 28 + 1:02d}\n" for k in range(40)]
-    types = {"day": "date"}
-    before = dated(tmp_path, rows, types)
-    assert before == [40]
-    for row in ("99,02/13/2026\n", "99,never\n", "99,\n"):
-        assert dated(tmp_path, [*rows, row], types) == before
-
-
-def test_columns_of_a_csv_file_are_text_unless_a_type_is_stated(tmp_path):
-    path = tmp_path / "n.csv"
-    path.write_text("person,n\n1,7\n2,x\n")
-    grid = Grid(("n",), ((7,),))
-    job = Job("c", ("rows",), by=("n",), grid=grid)
-    with (
-        open_source(str(path)) as source,
-        pytest.raises(PlanError, match=r"source\.types"),
-    ):
-        run_jobs(source, [job])
-    with open_source(str(path), types={"n": "int"}) as source:
-        [found] = run_jobs(source, [job])
-    assert found.measures["rows"].tolist() == [1]
-    with pytest.raises(PlanError, match=r"source\.types must name columns"):
-        open_source(str(path), types={"m": "int"})
-
-
-def test_parts_of_nanosecond_times_are_read():
-    stamps = np.array(["2026-02-01T00:30:00.000000001"], dtype="datetime64[ns]")
-    table = pd.DataFrame({"person": [1], "ts": stamps})
-    job = Job(
-        "c", ("rows",), where=parse_expression("year(ts) = 2026 and month(ts) = 2")
-    )
-    with open_source(table) as source:
-        [answer] = run_jobs(source, [job], bounding=Bounding("person", 1))
-    assert answer.measures["rows"].tolist() == [1]
-
-
-def test_unsigned_numbers_are_added_up():
-    table = pa.table({"n": pa.array([0, 5, 2**64 - 1], type=pa.uint64())})
-    value = Value("n", Fraction(0), Fraction(10), 0)
-    with open_source(table) as source:
-        [answer] = run_jobs(source, [Job("s", ("sum",), value=value)])
-    assert answer.measures["sum"].tolist() == [15]
-
-
-def test_lines_of_a_csv_file_are_no_comments(tmp_path):
-    path = tmp_path / "people.csv"
-    rows = [f"{k},1\n" for k in range(20)] + [f"#{k},1\n" for k in range(20)]
-    for more, expected in (([], 40), (["anna,1\n"], 41)):
-        path.write_text("person,v\n" + "".join(rows + more))
-        with open_source(str(path)) as source:
-            [answer] = run_jobs(
-                source, [Job("c", ("rows",))], bounding=Bounding("person", 1)
-            )
-        assert answer.measures["rows"].tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    ("where", "words"),
-    [
-        ("zone = yes", "got 'yes' in query 'c'; text is written in single quotes"),
-        ("month = 3", "got 'month' in query 'c'; month is that of source.time, or"),
-    ],
-)
-def test_a_name_that_is_no_column_is_said_to_be_what_it_may_be(where, words):
-    job = Job("c", ("rows",), where=parse_expression(where))
-    table = pa.table({"zone": ["A"], "n": [1]})
-    with open_source(table) as source, pytest.raises(PlanError, match=words):
-        run_jobs(source, [job])
-
-
-@pytest.mark.parametrize(
-    ("bounding", "words"),
-    [
-        (Bounding("nobody", 1), r"got 'nobody' in source\.unit\."),
-        (Bounding("zone", 1, 60, "never"), r"got 'never' in source\.time\."),
-    ],
-)
-def test_a_unit_or_time_that_is_no_column_is_named(bounding, words):
-    table = pa.table({"zone": ["A"], "n": [1]})
-    with open_source(table) as source, pytest.raises(PlanError, match=words):
-        run_jobs(source, [Job("c", ("rows",))], bounding=bounding)
-
-
-def test_a_table_of_one_column_is_one_without_commas():
-    table = pa.table({"zone;n": ["A;1"]})
-    with (
-        open_source(table) as source,
-        pytest.raises(PlanError, match="the table has one column, and the columns of"),
-    ):
-        run_jobs(source, [Job("c", ("rows",), where=parse_expression("visits = 1"))])
-
-
-def test_the_types_of_keys_and_column_are_named():
-    grid = Grid(("n",), (("1", "2"),))
-    table = pa.table({"n": [1, 2]})
-    with (
-        open_source(table) as source,
-        pytest.raises(PlanError, match="column's type, int64, got texts; write such"),
-    ):
-        run_jobs(source, [Job("c", ("rows",), by=("n",), grid=grid)])
