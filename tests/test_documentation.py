@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from undertow.cli import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -52,10 +56,6 @@ def test_console_blocks_print_what_the_page_shows(page: Path, tmp_path, monkeypa
 
     Three dots stand for what differs between runs; files may be copied in between.
     """
-    from typer.testing import CliRunner
-
-    from undertow.cli import app
-
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     for name, body in file_blocks(page):
@@ -89,6 +89,25 @@ def console_steps(page: Path) -> list[tuple[str, str]]:
             if command.startswith(("undertow ", "cp ", "mkdir ")):
                 steps.append((command, output.rstrip()))
     return steps
+
+
+def test_every_call_and_command_of_the_front_page_runs(tmp_path, monkeypatch):
+    page = ROOT / "docs" / "index.md"
+    row = re.compile(r"^\|[^|`]+\| `(.+)` \| `(undertow .+)` \|$", re.M)
+    rows = row.findall(page.read_text(encoding="utf-8"))
+    assert len(rows) >= 7
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {}
+    for body in blocks(page, "python"):
+        shown = doctest.DocTestParser().get_examples(body)
+        exec("".join(example.source for example in shown), namespace)
+    for call, command in rows:
+        result = eval(call, namespace)
+        assert "to_dict" in dir(result)
+        words = shlex.split(command)[1:]
+        if any(word.endswith(".toml") for word in words):
+            words = [*itertools.takewhile(lambda w: "." not in w, words), "--help"]
+        assert CliRunner().invoke(app, words).exit_code == 0, command
 
 
 def test_the_readme_is_tested():
