@@ -117,7 +117,7 @@ def plot_certificates(
         For the claim.
     points : sequence of pairs of int and float
         Trials, and the certificate after them, as in the points of a
-        :class:`~undertow.report.Curve`.
+        :class:`~undertow.audit.Curve`.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure by default.
     **style

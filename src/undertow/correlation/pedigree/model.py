@@ -843,7 +843,7 @@ def conditional_tables(
     family : sequence of int
         One of its families.
     degrees : mapping, optional
-        Degrees of the counted people; see :class:`ValueLattice`.
+        Degrees of the counted people; see :func:`read_lattice`.
     known : mapping of int to int, optional
         Genotypes of known members; known members are counted too.
     free : iterable of int

@@ -70,7 +70,7 @@ def run_jobs(
     Parameters
     ----------
     source : Source
-        The table, from :func:`open_source`.
+        The table, from :func:`~undertow.release.open_source`.
     jobs : sequence of Job
         What to count, each over the same bounded rows.
     columns : mapping of str to Expression, optional
