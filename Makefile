@@ -10,7 +10,25 @@ ENGINES_STAMP := $(VENV)/.installed-engines
 # Two workers on two cores: a second thread in each would only wait for the others.
 ALONE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test slow check docs doctest engines bench lock plain oldest clean help
+# A few fast tests of every room, chosen by `pytest --durations` so that two cores need less
+# than a minute; of the frozen commands, those that are not simulated.
+QUICK := tests/test_architecture.py tests/test_layers.py tests/test_public_api.py \
+  tests/test_additions.py tests/golden/test_golden_commands.py \
+  tests/unit/test_numeric.py tests/unit/test_validate.py \
+  $(patsubst %,tests/unit/privacy/test_%.py,loss conversion gaussian) \
+  $(patsubst %,tests/unit/spaces/test_%.py,names metric granularity_table view_table) \
+  $(patsubst %,tests/unit/mechanisms/test_%.py,laplace discrete randomized_response local_protocols) \
+  $(patsubst %,tests/unit/composition/test_%.py,plan common document ledger) \
+  $(patsubst %,tests/unit/correlation/test_%.py,leak calibrate markov_closed gaussian_methods) \
+  $(patsubst %,tests/unit/risk/test_%.py,threat exact success bounds_variation) \
+  $(patsubst %,tests/unit/audit/test_%.py,claim certify result outputs) \
+  $(patsubst %,tests/unit/ledger/test_%.py,budget_ledger tally) \
+  $(patsubst %,tests/unit/release/test_%.py,document expression plan measure) \
+  $(patsubst %,tests/unit/report/test_%.py,page release_words) \
+  $(patsubst %,tests/unit/plotting/test_%.py,composition) \
+  $(patsubst %,tests/unit/cli/test_%.py,schema output)
+
+.PHONY: demo quick test slow check docs doctest engines bench lock plain oldest clean help
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +50,9 @@ $(ENGINES_STAMP): requirements/engines.txt $(STAMP)
 
 demo: $(STAMP) ## release a synthetic city in private, attack it, write a report
 	$(BIN)/undertow demo --output demo
+
+quick: $(STAMP) ## run a few fast tests of every room, in a minute
+	$(ALONE) $(BIN)/python -m pytest -q -n 2 -m "not slow" -k "not (frozen and (audit or reproduce))" $(QUICK)
 
 test: $(STAMP) ## run the tests
 	$(ALONE) $(BIN)/python -m pytest -n 2 -m "not slow and not spark and not browser"

@@ -84,3 +84,23 @@ def test_the_limits_are_those_that_contributors_read():
     for journey in JOURNEYS:
         line = f"| {journey.__doc__} | {LIMITS[journey.__name__]} |"
         assert line in text
+
+
+def test_files_of_tests_are_named_after_what_they_test():
+    when_or_why = re.compile(r"review|regression|_(first|second|third|new|more|fixes)$")
+    files = (ROOT / "tests").rglob("test_*.py")
+    assert [path.name for path in files if when_or_why.search(path.stem)] == []
+
+
+def test_the_quick_tests_look_into_every_room():
+    listed = (ROOT / "Makefile").read_text(encoding="utf-8").split("QUICK :=")[1]
+    listed = listed.split("\n\n")[0]
+    files = re.findall(r"(?<= )tests/[\w/]+\.py", " " + listed)
+    rooms = re.findall(r"patsubst %,tests/unit/(\w+)/test_%\.py,([\w ]+)\)", listed)
+    files += [
+        f"tests/unit/{room}/test_{name}.py" for room, s in rooms for name in s.split()
+    ]
+    assert [file for file in files if not (ROOT / file).exists()] == []
+    house = Path(undertow.__file__).parent
+    packages = {path.parent.name for path in house.glob("*/__init__.py")}
+    assert packages - {room for room, _ in rooms} == {"datasets", "numeric"}
