@@ -15,8 +15,8 @@ import undertow as ut
 from support.command import invoke
 from undertow.audit import Claim, MechanismSubject, audit_pair
 from undertow.cli.app import COMMANDS
-from undertow.correlation import Leakage, Method, Model, calibrate, leakage
-from undertow.correlation.model import state_methods, stated_methods
+from undertow.correlation import Leakage, LeakageTheorem, Model, calibrate, leakage
+from undertow.correlation.theorem import state_methods, stated_methods
 from undertow.mechanisms import SimulatedSource
 from undertow.mechanisms.base import ChoiceMechanism
 from undertow.mechanisms.noise.draw import Draw
@@ -76,22 +76,22 @@ def test_a_mechanism_has_a_risk_and_is_audited():
 # A model with a theorem of its own, and a second, sharper theorem about it.
 
 
-class ByPairs(Method):
+class ByPairs(LeakageTheorem):
     """Two records that are copies of each other leak twice."""
 
-    name, theorem, published = "by-pairs", "group privacy of two", False
+    name, source, published = "by-pairs", "group privacy of two", False
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(2 * epsilon, self.theorem, method=self.name)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(2 * epsilon, self.source, method=self.name)
 
 
 class Sharper(ByPairs):
     """A theorem with a smaller value."""
 
-    name, theorem = "sharper", "a sharper theorem"
+    name, source = "sharper", "a sharper theorem"
 
-    def leakage(self, model, epsilon, *, query):
-        return Leakage(1.5 * epsilon, self.theorem, method=self.name)
+    def bound(self, model, epsilon, /, *, query=None):
+        return Leakage(1.5 * epsilon, self.source, method=self.name)
 
 
 class Couples(Model):
@@ -115,9 +115,9 @@ class Couples(Model):
 @pytest.fixture
 def statements(monkeypatch) -> None:
     """Forget what is stated in a test when it ends."""
-    from undertow.correlation import model
+    from undertow.correlation import theorem
 
-    monkeypatch.setattr(model, "_STATED", dict(model._STATED))
+    monkeypatch.setattr(theorem, "_STATED", dict(theorem._STATED))
 
 
 @pytest.mark.usefixtures("statements")
