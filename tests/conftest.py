@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,10 @@ if find_spec("ibis") is None:
         "unit/release/*",
         "unit/report/test_release*.py",
     ]
+
+# Started by nohup, the tests would hand on that SIGHUP is ignored to what they stop.
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Two cores shared with other workers: no deadline, and a run that can be repeated.
 settings.register_profile(

@@ -76,9 +76,8 @@ def test_console_blocks_print_what_the_page_shows(page: Path, tmp_path, monkeypa
 def file_blocks(page: Path) -> list[tuple[str, str]]:
     """Return the blocks introduced by a line such as ``Save as `plan.toml`:``."""
     text = page.read_text(encoding="utf-8")
-    pattern = r"`([\w./-]+\.(toml|csv))`:?\n+```\2\n(.*?)^```$"
-    found = re.findall(pattern, text, re.M | re.S)
-    return [(name, body) for name, _, body in found]
+    pattern = r"`([\w./-]+\.(?:toml|csv))`:?\n+```(?:toml|text)\n(.*?)^```$"
+    return re.findall(pattern, text, re.M | re.S)
 
 
 def console_steps(page: Path) -> list[tuple[str, str]]:

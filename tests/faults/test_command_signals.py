@@ -112,7 +112,7 @@ class Deaf:
 def schema():
     Deaf()
     time.sleep(60)
-module.app.registered_commands[1].callback = schema
+importlib.import_module("undertow.cli.schema").schema = schema
 sys.argv = ["undertow", "schema"]
 module.main()
 """

@@ -121,6 +121,30 @@ def _stop(number: int, frame: object) -> None:
 
 
 @contextmanager
+def loading() -> Iterator[None]:
+    """Let a signal end the process at once while libraries are loaded.
+
+    Nothing is open yet, and what is loaded may swallow the exception that a signal
+    raises otherwise.
+    """
+    own = [number for number in _SIGNALS if signal.getsignal(number) is _stop]
+    for number in own:
+        signal.signal(number, _leave)
+    try:
+        yield
+    finally:
+        for number in own:
+            signal.signal(number, _stop)
+
+
+def _leave(number: int, frame: object) -> None:
+    del frame
+    rest = "before it began; nothing was read or charged"
+    os.write(2, f"stopped by {signal.Signals(number).name} {rest}.\n".encode())
+    os._exit(_EXIT_SIGNAL + number)
+
+
+@contextmanager
 def private_files() -> Iterator[None]:
     """Make all files for their owner alone, those of the engine as well."""
     before = os.umask(0o077)

@@ -21,6 +21,7 @@ from undertow.cli._output import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     complain,
+    loading,
     status_of,
     stoppable,
 )
@@ -109,7 +110,8 @@ class _Commands(TyperGroup):
 @cache
 def load_command(name: str) -> Any:
     """Import the module of a command and return the command, ready to run."""
-    given = getattr(importlib.import_module(COMMANDS[name][0]), name)
+    with loading():
+        given = getattr(importlib.import_module(COMMANDS[name][0]), name)
     shell = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False)
     if isinstance(given, typer.Typer):
         shell.add_typer(given)
