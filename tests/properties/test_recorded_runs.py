@@ -116,18 +116,50 @@ def test_independent_runs_of_any_inputs_are_never_refused(laws, seed):
     RecordedSubject(inputs, [output for of_one in runs for output in of_one])
 
 
-def test_repeated_rows_of_a_file_too_small_to_be_refused_are_told():
+def test_repeated_rows_of_a_file_too_small_to_tell_accuse_nobody():
     rng = np.random.default_rng(1)
     days = [[(x, x + rng.laplace()) for x in (0, 1) for _ in range(20)] for _ in "1234"]
     rows = [row for last in range(4) for day in days[: last + 1] for row in day]
     rows = [rows[k] for k in rng.permutation(len(rows))]
     subject = RecordedSubject([value for value, _ in rows], [out for _, out in rows])
     assert subject.repeated == len(rows) - 40
-    found = audit_pair(subject, Claim.pure(0.1), confidence=0.6)
-    assert found.verdict == "violated"
-    assert any("record every run once" in note for note in found.notes)
+    with pytest.raises(AuditError, match="must hold every run once to refute"):
+        audit_pair(subject, Claim.pure(0.1), confidence=0.6)
     lattice = [round(64 * out) / 64 for _, out in rows]
     assert RecordedSubject([value for value, _ in rows], lattice).repeated == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 8), st.integers(5, 40), st.booleans(), seeds)
+def test_few_runs_of_cumulative_exports_accuse_nobody(days, day, is_sorted, seed):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for value in (0, 1):
+        runs = value + rng.laplace(size=days * day)
+        file = np.concatenate([runs[: day * (k + 1)] for k in range(days)])
+        rows += [(value, noisy) for noisy in file.tolist()]
+    rows = sorted(rows) if is_sorted else [rows[k] for k in rng.permutation(len(rows))]
+    assert not accuses(rows, seed)
+
+
+def accuses(rows, seed) -> bool:
+    """Whether recorded runs refute a claim; a refusal to say accuses nobody."""
+    try:
+        subject = RecordedSubject(*map(list, zip(*rows, strict=True)))
+        return audit_pair(subject, Claim.pure(1), seed=seed).violated
+    except AuditError:
+        return False
+
+
+def test_a_short_list_of_outputs_is_told_from_copies_once_it_shows():
+    rng = np.random.default_rng(2)
+    outputs = rng.normal(size=8)
+    law = {0: np.full(8, 1 / 8), 1: np.array([0.65, *[0.05] * 7])}
+    inputs = [value for value in law for _ in range(2000)]
+    drawn = [o for p in law.values() for o in rng.choice(outputs, 2000, p=p).tolist()]
+    subject = RecordedSubject(inputs, drawn)
+    assert not subject.perhaps_copied
+    assert audit_pair(subject, Claim.pure(0.5), seed=1).violated
 
 
 def test_three_days_that_hold_the_days_before_accuse_nobody():

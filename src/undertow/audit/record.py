@@ -26,6 +26,9 @@ from undertow.errors import AuditError, MismatchError
 # Independent runs look like copies with probability at most exp(-30), for each sign;
 # by how often outputs of all inputs together occur, at most exp(-12).
 _CHANCE, _CHANCE_TOGETHER = 30.0, 12.0
+# So many outputs with all digits of a float, that occur at most so often on average,
+# are copies or a law that the runs do not show.
+_SEVERAL, _OFTEN = 5, 16
 # Lengths of stretches, powers of two, and shares of copies that are looked at.
 _LENGTHS, _SHARES = 64, 30
 
@@ -75,6 +78,8 @@ class RecordedSubject:
     """Whether every output came with its running time."""
     repeated = 0
     """Outputs with all digits of a float that occur several times on one input."""
+    perhaps_copied = False
+    """Whether nothing tells them from runs that were copied: they accuse nobody."""
 
     def __init__(
         self,
@@ -107,7 +112,9 @@ class RecordedSubject:
         for runs in self._runs:
             require_once(self._outputs[runs], name=name)
         _require_few_copies([self._outputs[runs] for runs in self._runs], name=name)
-        self.repeated = sum(_repeated(self._outputs[runs]) for runs in self._runs)
+        times = [_repeats(self._outputs[runs]) for runs in self._runs]
+        self.repeated = sum(map(sum, times))
+        self.perhaps_copied = any(map(_perhaps_copied, times))
 
     def available(self, value: int) -> int:
         """Return how many runs of an input are left."""
@@ -231,10 +238,20 @@ def _require_few_copies(runs: Sequence[NDArray[Any]], *, name: str) -> None:
         _refuse_copies(_copied_share(*shown, chance=_CHANCE_TOGETHER), name)
 
 
-def _repeated(outputs: NDArray[Any]) -> int:
-    """Return how many outputs with the digits of noise equal another one."""
+def _repeats(outputs: NDArray[Any]) -> list[int]:
+    """Return how often outputs with the digits of noise occur that equal others."""
     counts = Counter(output_labels(outputs))
-    return sum(n for label, n in counts.items() if n > 1 and _has_all_digits(label))
+    return [n for label, n in counts.items() if n > 1 and _has_all_digits(label)]
+
+
+def _perhaps_copied(times: list[int]) -> bool:
+    """Return whether outputs with the digits of noise repeat, but a few times only.
+
+    Noise does not draw a float of all digits twice. A law with few outputs does, and
+    shows each of them often; where each occurs a few times only, nothing tells it from
+    runs that were copied.
+    """
+    return len(times) >= _SEVERAL and sum(times) <= _OFTEN * len(times)
 
 
 def _has_all_digits(label: Any) -> bool:

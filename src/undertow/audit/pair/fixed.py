@@ -214,8 +214,16 @@ def audit_pair(
     )
     drawn = sum(plan.train.values()) + sum(test.sizes)
     result = pair_result(test, claim, level, counts, drawn, root)
-    if result.violated and isinstance(subject, RecordedSubject) and subject.repeated:
-        notes += (_REPEATED.format(count=subject.repeated),)
+    if result.violated and isinstance(subject, RecordedSubject):
+        if subject.perhaps_copied:
+            raise AuditError(
+                f"{subject.name} must hold every run once to refute a claim, got "
+                f"{subject.repeated:,} outputs with all digits of a float that occur "
+                "several times; remove copies, such as rows of an earlier export, or, "
+                "if the outputs are of a short list, write a name for each."
+            )
+        if subject.repeated:
+            notes += (_REPEATED.format(count=subject.repeated),)
     if not result.violated:
         hits = (int(counts["p"]), int(counts["q"]))
         tested = claim.for_replacement()
