@@ -6,8 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
-from undertow.cli.app import COMMANDS, load_command
+from undertow.cli.app import COMMANDS, app, load_command
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -32,9 +33,14 @@ def test_what_loads_no_command_loads_no_library(option: str):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_mistyped_command_is_refused_with_the_one_that_was_meant():
+def test_a_mistyped_command_is_refused_in_a_sentence():
     done = subprocess.run(
         [sys.executable, "-m", "undertow", "compos"], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "compose" in done.stderr
+    assert done.stderr.startswith("No such command 'compos'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_parser_knows_every_name_and_can_say_which_one_was_meant():
+    assert list(get_command(app).commands) == list(COMMANDS)
